@@ -1,0 +1,40 @@
+//! Every bound of the system in one list, with its unit and its reason. Must not read configuration.
+
+/// A push key, in octets: fits the 255 that servers commonly accept, with room for `:chunk:N`.
+pub const KEY_BYTES_MAX: usize = 240;
+/// A key as the server accepts it from any client, in octets (design, section 6).
+pub const KEY_HEADER_BYTES_MAX: usize = 255;
+/// A project name, in octets.
+pub const PROJECT_BYTES_MAX: usize = 100;
+/// Any other name (cycle, run, job, executor, …), in octets.
+pub const NAME_BYTES_MAX: usize = 1024;
+/// Shards of one job.
+pub const SHARDS_MAX: u32 = 100_000;
+/// One part of an item's identity, in octets; a longer one is cut and ends in its hash.
+pub const ITEM_PART_BYTES_MAX: usize = 4096;
+/// Levels of an item's suite path; deeper ones are folded into the last.
+pub const SUITE_DEPTH_MAX: usize = 64;
+/// One message or trace, in octets: its head and tail are kept, the middle is cut and said.
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+/// Attempts kept of one outcome; the middle ones of more are dropped, and said.
+pub const ATTEMPTS_MAX: usize = 64;
+/// External case ids kept of one outcome.
+pub const EXTERNAL_IDS_MAX: usize = 64;
+/// Outcomes in one push that is not staged.
+pub const OUTCOMES_MAX: usize = 5_000_000;
+/// A request body as it arrives (compressed), in bytes, unless configured.
+pub const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// A request body after inflating, in bytes, unless configured.
+pub const INFLATED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Inflated bytes per compressed byte beyond the first mebibyte: an honest report reaches some hundreds.
+pub const INFLATE_RATIO_MAX: u64 = 1100;
+/// Nesting of a JSON or XML document.
+pub const NESTING_MAX: usize = 256;
+/// Item samples listed in an answer.
+pub const SAMPLES_MAX: usize = 10;
+/// Changed items listed in a receipt or an answer; all of them are at `/differences/{n}`.
+pub const DIFFERENCE_ITEMS_MAX: usize = 100;
+/// Items on one page of a listing.
+pub const PAGE_ITEMS_MAX: usize = 1000;
+/// Seconds that an attach may wait (`Prefer: wait=N`).
+pub const ATTACH_WAIT_SECONDS_MAX: u64 = 30;
