@@ -166,6 +166,13 @@ name_type!(
     Commit, "commit", limits::NAME_BYTES_MAX
 );
 
+impl RoundId {
+    /// From text that `domain::key` made: allowed characters only, within the bound.
+    pub(crate) fn from_canonical(text: String) -> Self {
+        Self(text)
+    }
+}
+
 /// The tenant: it owns items, cycles, keys and tokens. A key never reaches across projects.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

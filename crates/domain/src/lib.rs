@@ -2,8 +2,10 @@
 //!
 //! Pure: no I/O, no async, no clock, no environment, no HTTP, no SQL. Read in the order below.
 
+pub mod ci;
 pub mod id;
 pub mod item;
+pub mod key;
 pub mod limits;
 pub mod outcome;
 pub mod summary;
@@ -13,5 +15,6 @@ pub use id::{
     ShardRef, Variant, WorkflowName,
 };
 pub use item::{ItemHash, ItemName};
+pub use key::{ChunkKey, KeyError, KeyParts, PushKey, Scope};
 pub use outcome::{Attempt, Counts, DurationUs, Outcome, Status};
 pub use summary::ReportSummary;

@@ -1,0 +1,241 @@
+//! Which push is this? A pure function from environment variables and flags to key, round and attempt.
+//! Must not read the process's environment, and must not invent a run where none is known.
+
+mod env;
+mod error;
+mod github;
+mod gitlab;
+mod identity;
+mod jenkins;
+mod known;
+mod kubernetes;
+mod plain;
+mod platform;
+
+use serde::Serialize;
+
+use crate::id::{JobName, Ordinal, RoundLabel, RunId, ShardRef, Variant};
+use crate::key::{Finding, KeyParts, Known, Scope, check};
+use known::{Detected, detect};
+use platform::{Found, Missing, Platform, Reading};
+
+pub use env::Env;
+pub use error::IdentityError;
+pub use identity::{Identity, Part};
+pub use platform::{Effect, LeftOut, Rerun, Strength};
+
+/// What the flags say; each wins over the environment, each for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Overrides {
+    /// `--run`: replaces the run; the scope stays.
+    pub run: Option<RunId>,
+    /// `--attempt`: the ordinal.
+    pub attempt: Option<Ordinal>,
+    /// `--job`.
+    pub job: Option<JobName>,
+    /// `--shard`.
+    pub shard: Option<ShardRef>,
+    /// `--variant`: replaces the whole variant.
+    pub variant: Option<Variant>,
+    /// `--round`.
+    pub round: Option<RoundLabel>,
+}
+
+const BY_FLAG: &str = "given by you: it must stay when this work is tried again, and differ for other work";
+
+/// Derives the identity of a push.
+///
+/// # Errors
+/// Where a part of the key is unknown and no flag gives it: a default would make one key of different pushes.
+pub fn identify(env: &Env, overrides: &Overrides) -> Result<Identity, IdentityError> {
+    let (platform, mut reading) = read(env, overrides)?;
+    let run = match (&overrides.run, &reading.run) {
+        (Some(run), _) => Found::new(run.clone(), "--run", BY_FLAG),
+        (None, Some(run)) => run.clone(),
+        (None, None) => return Err(no_run(env, platform, &reading)),
+    };
+    refuse_missing(platform, overrides, &mut reading)?;
+    warn_of_lost_partition(overrides, &mut reading);
+    let overruled = overrides.run.is_some() && reading.run.as_ref().map(|run| &run.value) != overrides.run.as_ref();
+    if overruled {
+        reading.ordinal = None;
+        reading.context.run_counter = None;
+    }
+    let chosen = choose(run, overrides, &mut reading);
+    let in_ci = platform.is_some() || (says_ci(env) && !matches!(detect(env), Detected::Imitation));
+    Ok(assemble(platform, chosen, reading, in_ci))
+}
+
+/// Each part after flags and environment are weighed.
+struct Chosen {
+    run: Found<RunId>,
+    round: Option<Found<RoundLabel>>,
+    job: Option<Found<JobName>>,
+    shard: Option<Found<ShardRef>>,
+    variant: Option<Found<Variant>>,
+    ordinal: Option<Found<Ordinal>>,
+}
+
+fn choose(run: Found<RunId>, overrides: &Overrides, reading: &mut Reading) -> Chosen {
+    Chosen {
+        run,
+        round: flag(overrides.round.clone(), "--round", "given by you: a wanted second execution inside one run"),
+        job: flag(overrides.job.clone(), "--job", BY_FLAG).or(reading.job.take()),
+        shard: flag(overrides.shard, "--shard", BY_FLAG).or(reading.shard.take()),
+        variant: flag(overrides.variant.clone(), "--variant", BY_FLAG)
+            .or(reading.variant.take())
+            .filter(|variant| !variant.value.is_empty()),
+        ordinal: flag(overrides.attempt, "--attempt", "given by you: it only orders deliveries")
+            .or(reading.ordinal.take()),
+    }
+}
+
+fn assemble(platform: Option<&'static Platform>, chosen: Chosen, reading: Reading, in_ci: bool) -> Identity {
+    let explained = [
+        part("scope", true, reading.scope.as_ref(), Scope::canonical),
+        part("run", true, Some(&chosen.run), ToString::to_string),
+        part("round", true, chosen.round.as_ref(), ToString::to_string),
+        part("job", true, chosen.job.as_ref(), ToString::to_string),
+        part("shard", true, chosen.shard.as_ref(), ToString::to_string),
+        part("variant", true, chosen.variant.as_ref(), ToString::to_string),
+        part("ordinal", false, chosen.ordinal.as_ref(), ToString::to_string),
+        part("executor", false, reading.executor.as_ref(), ToString::to_string),
+    ];
+    let parts = KeyParts {
+        scope: reading.scope.map(|scope| scope.value),
+        run: chosen.run.value,
+        round: chosen.round.map(|round| round.value),
+        job: chosen.job.map(|job| job.value),
+        shard: chosen.shard.map(|shard| shard.value),
+        variant: chosen.variant.map(|variant| variant.value).unwrap_or_default(),
+    };
+    let context = reading.context;
+    Identity {
+        platform: platform.map(|platform| platform.slug),
+        platform_title: platform.map(|platform| platform.title),
+        strength: platform.map(|platform| platform.strength),
+        key: parts.key(),
+        round: parts.round_id(),
+        parts,
+        ordinal: chosen.ordinal.map(|ordinal| ordinal.value),
+        executor: reading.executor.map(|executor| executor.value),
+        workflow: context.workflow,
+        run_counter: context.run_counter,
+        commit: context.commit,
+        branch: context.branch,
+        pull_request: context.pull_request,
+        run_url: context.run_url,
+        repository: context.repository,
+        explained: explained.into_iter().flatten().collect(),
+        left_out: reading.left_out,
+        warnings: reading.warnings,
+        reruns: platform.map(|platform| platform.reruns.to_vec()).unwrap_or_default(),
+        in_ci,
+        unnumbered_change: context.unnumbered_change,
+    }
+}
+
+/// Judges a run value or a whole key against what this environment says (`tallyonce key --check`).
+pub fn judge(text: &str, env: &Env) -> Vec<Finding> {
+    check::check(text, &known(env))
+}
+
+/// What the environment says about the run, for [`check::check`]. Unknown where it says nothing usable.
+pub fn known(env: &Env) -> Known {
+    let Ok((_, reading)) = read(env, &Overrides::default()) else {
+        return Known::default();
+    };
+    let renewed = reading.left_out.iter().filter(|left| left.renewed);
+    Known {
+        own_run: reading.run.map(|run| run.value.to_string()),
+        commit: reading.context.commit.map(|commit| commit.to_string()),
+        branch: reading.context.branch,
+        renewed: renewed.filter_map(|l| env.get(l.variable).map(|value| (l.variable, value.to_owned()))).collect(),
+    }
+}
+
+/// The platform, if there is one, and what it says.
+fn read(env: &Env, overrides: &Overrides) -> Result<(Option<&'static Platform>, Reading), IdentityError> {
+    let (platform, others) = match detect(env) {
+        Detected::Nothing => return Ok((None, plain::read(env, false))),
+        Detected::Imitation => return Ok((None, plain::read(env, true))),
+        Detected::Platform(platform, others) => (platform, others),
+    };
+    let mut reading = match platform.read {
+        Some(read) => read(env, overrides)?,
+        None => plain::recognised(platform)?,
+    };
+    reading.left_out.extend(platform.left_out.iter().filter(|left| env.has(left.variable)));
+    for other in others {
+        let warning = format!("this looks like {} too; {} is taken, since it comes first", other.title, platform.title);
+        reading.warnings.push(warning);
+    }
+    Ok((Some(platform), reading))
+}
+
+fn no_run(env: &Env, platform: Option<&'static Platform>, reading: &Reading) -> IdentityError {
+    let Some(platform) = platform else {
+        let imitation = matches!(detect(env), Detected::Imitation);
+        return if imitation { IdentityError::ImitationNeedsRun } else { IdentityError::RunRequired };
+    };
+    let title = platform.title;
+    let error = reading.missing.iter().find_map(|missing| match *missing {
+        Missing::Run(variable) => {
+            Some(IdentityError::MissingVariable { platform: title, variable, part: "run", flag: "--run" })
+        }
+        Missing::RunByDesign(how) => Some(IdentityError::NoRun { platform: title, how }),
+        Missing::NotDerived(marker) => Some(IdentityError::NotDerived { platform: title, marker }),
+        Missing::Scope(_) | Missing::Job(_) => None,
+    });
+    error.unwrap_or(IdentityError::RunRequired)
+}
+
+/// Refuses where a scope or job is missing that the platform always gives. With `--run` the run is the caller's, and so
+/// is its uniqueness: a missing scope is then only said.
+fn refuse_missing(
+    platform: Option<&'static Platform>,
+    overrides: &Overrides,
+    reading: &mut Reading,
+) -> Result<(), IdentityError> {
+    let title = platform.map_or("", |platform| platform.title);
+    for missing in &reading.missing {
+        match *missing {
+            Missing::Scope(variable) if overrides.run.is_none() => {
+                return Err(IdentityError::MissingVariable { platform: title, variable, part: "scope", flag: "--run" });
+            }
+            Missing::Scope(variable) => {
+                reading
+                    .warnings
+                    .push(format!("{variable} is not set: the key holds your --run without its repository"));
+            }
+            Missing::Job(variable) if overrides.job.is_none() => {
+                return Err(IdentityError::MissingVariable { platform: title, variable, part: "job", flag: "--job" });
+            }
+            Missing::Job(_) | Missing::Run(_) | Missing::RunByDesign(_) | Missing::NotDerived(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A flag that replaces what the platform tells jobs apart by may make their keys equal.
+fn warn_of_lost_partition(overrides: &Overrides, reading: &mut Reading) {
+    if let (Some(_), Some(found)) = (&overrides.variant, &reading.variant) {
+        reading.warnings.push(format!(
+            "--variant replaces the variant {} of {}: jobs that differ only in that share a key",
+            found.value, found.source
+        ));
+    }
+}
+
+fn flag<T>(value: Option<T>, name: &'static str, why: &'static str) -> Option<Found<T>> {
+    value.map(|value| Found::new(value, name, why))
+}
+
+fn part<T>(part: &'static str, in_key: bool, found: Option<&Found<T>>, text: fn(&T) -> String) -> Option<Part> {
+    found.map(|found| Part { part, value: text(&found.value), source: found.source, why: found.why, in_key })
+}
+
+/// True if `CI` is set to anything but a no.
+fn says_ci(env: &Env) -> bool {
+    env.get("CI").is_some_and(|value| !matches!(value.to_ascii_lowercase().as_str(), "false" | "0" | "no"))
+}
