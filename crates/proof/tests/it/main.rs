@@ -1,0 +1,9 @@
+//! The proof's own tests: each fault does what it says, counted at both ends; processes and reports likewise.
+
+mod client;
+mod faults;
+mod kill;
+mod made;
+mod plans;
+mod spawned;
+mod upstream;
