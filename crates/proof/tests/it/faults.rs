@@ -84,6 +84,7 @@ fn expect_continue_is_answered_and_not_forwarded() -> anyhow::Result<()> {
     assert_eq!(client.read(|got| got.ends_with(b"\r\n\r\n"))?.status(), Some(100));
     assert_eq!(client.send_raw(b"abc")?.status(), Some(201));
     assert_eq!(upstream.seen()[0].body, b"abc");
+    assert!(!upstream.seen()[0].head.contains("Expect"), "the proxy has answered it");
     Ok(())
 }
 

@@ -13,6 +13,8 @@ use tokio::runtime::Runtime;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) line: String,
+    /// All of the head.
+    pub(crate) head: String,
     pub(crate) body: Vec<u8>,
     pub(crate) whole: bool,
 }
@@ -69,14 +71,22 @@ async fn serve(mut stream: TcpStream, log: Log) -> anyhow::Result<()> {
     loop {
         let Some((head, body_at)) = head(&mut stream, &mut buffer).await? else {
             if !buffer.is_empty() {
-                note(&log, Seen { line: "cut head".into(), body: std::mem::take(&mut buffer), whole: false });
+                note(
+                    &log,
+                    Seen {
+                        line: "cut head".into(),
+                        head: String::new(),
+                        body: std::mem::take(&mut buffer),
+                        whole: false,
+                    },
+                );
             }
             return Ok(());
         };
         let line = head.lines().next().unwrap_or_default().to_owned();
         if line.contains("/refuse") {
             stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await?;
-            note(&log, Seen { line, body: Vec::new(), whole: false });
+            note(&log, Seen { line, head, body: Vec::new(), whole: false });
             // Held open unread, so that the sender's writing blocks.
             tokio::time::sleep(Duration::from_secs(5)).await;
             return Ok(());
@@ -92,7 +102,7 @@ async fn serve(mut stream: TcpStream, log: Log) -> anyhow::Result<()> {
         let body = buffer.split_off(body_at);
         buffer.clear();
         let length = body.len();
-        let no = note(&log, Seen { line: line.clone(), body, whole });
+        let no = note(&log, Seen { line: line.clone(), head, body, whole });
         if !whole || !answer(&mut stream, &line, no, length).await? {
             return Ok(());
         }
