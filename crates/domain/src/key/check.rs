@@ -168,40 +168,54 @@ fn attempt(variable: &str, value: &str, severity: Severity) -> Finding {
 /// Values that two real runs share: the second run would be taken for a retry of the first.
 fn collapsing(value: &str, known: &Known) -> Option<Finding> {
     let commit = |piece: &str| {
-        let known = known.commit.as_deref();
-        shape::is_commit(piece) || known.is_some_and(|sha| piece.len() >= 7 && sha.starts_with(piece))
+        let sha = known.commit.as_deref();
+        shape::is_commit(piece) || sha.is_some_and(|sha| piece.len() >= 7 && sha.starts_with(piece))
     };
-    let branch = |piece: &str| shape::is_branch(piece) || known.branch.as_deref() == Some(piece);
-    if branch(value) {
+    if shape::is_branch(value) || known.branch.as_deref() == Some(value) {
         return Some(branch_finding(value));
     }
-    // The head of a branch's name can be split off by its slash: compare the known branch as a whole first.
-    let rest =
-        known.branch.as_deref().filter(|b| b.len() >= 3).map_or_else(|| value.to_owned(), |b| value.replace(b, "main"));
+    // A branch's name may hold what cuts the pieces: look for the known one as a whole.
+    let known_branch = known.branch.as_deref().filter(|name| name.len() >= 3 && value.contains(name));
+    let rest = known_branch.map_or_else(|| value.to_owned(), |name| value.replace(name, " "));
     let pieces = shape::without_partition(shape::pieces(&rest));
-    let says_nothing = |piece: &&str| commit(piece) || branch(piece) || shape::is_constant(piece);
-    if !pieces.iter().all(says_nothing) {
+    if pieces.iter().any(|piece| known.own_run.as_deref() == Some(piece)) {
         return None;
     }
-    if let Some(sha) = pieces.iter().find(|piece| commit(piece)) {
-        return Some(Finding {
-            severity: Severity::Fail,
-            what: format!("{sha} looks like a commit, and nothing else here tells two runs apart"),
-            why: "Two real runs of one commit (a nightly run, a run started by hand, branch and pull request) collapse into \
-                  one: the second is taken for a retry of the first, and its outcomes are not recorded as a run of their own.",
-            instead: INSTEAD,
-        });
+    if let Some(sha) = shape::described_commit(&pieces) {
+        return Some(commit_finding(sha, Severity::Fail));
     }
-    if let Some(name) = pieces.iter().find(|piece| branch(piece)) {
-        let name = if *name == "main" { value } else { name };
+    let telling: Vec<&str> = pieces.iter().copied().filter(|piece| !commit(piece) && !shape::is_word(piece)).collect();
+    if let Some(sha) = pieces.iter().find(|piece| commit(piece)) {
+        // One small number beside a commit is its shard, or the run's number: only its writer knows.
+        return match telling.as_slice() {
+            [] => Some(commit_finding(sha, Severity::Fail)),
+            [number] if shape::is_small_number(number) => Some(commit_finding(sha, Severity::Warn)),
+            _ => None,
+        };
+    }
+    if !telling.is_empty() {
+        return None;
+    }
+    let branch = known_branch.or_else(|| pieces.iter().copied().find(|piece| shape::is_branch(piece)));
+    if let Some(name) = branch {
         return Some(branch_finding(name));
     }
-    Some(Finding {
+    pieces.iter().all(|piece| shape::is_constant(piece)).then(|| Finding {
         severity: Severity::Fail,
         what: format!("{value} is the same in every run"),
         why: "Every run gets the same key: the first is recorded, and each later one is taken for a retry of it.",
         instead: INSTEAD,
     })
+}
+
+fn commit_finding(sha: &str, severity: Severity) -> Finding {
+    Finding {
+        severity,
+        what: format!("{sha} looks like a commit, and nothing else here surely tells two runs apart"),
+        why: "Two real runs of one commit (a nightly run, a run started by hand, branch and pull request) collapse into \
+              one: the second is taken for a retry of the first, and its outcomes are not recorded as a run of their own.",
+        instead: INSTEAD,
+    }
 }
 
 fn branch_finding(name: &str) -> Finding {

@@ -76,7 +76,7 @@ const CONSTANT_WORDS: &[&str] = &[
     "jenkins",
     "k8s",
 ];
-const BRANCHES: &[&str] = &["main", "master", "develop", "development", "trunk", "head"];
+const BRANCHES: &[&str] = &["main", "master", "develop", "development", "trunk"];
 const BRANCH_FOLDERS: &[&str] = &[
     "feature/",
     "feat/",
@@ -188,6 +188,24 @@ pub(super) fn is_commit(piece: &str) -> bool {
             && text.bytes().any(|b| b.is_ascii_alphabetic())
     };
     (piece.len() == 40 && is_hex(piece)) || short(piece) || piece.strip_prefix('g').is_some_and(short)
+}
+
+/// The commit in what `git describe` prints: `v1.2.3-14-g3f2a9c1`.
+pub(super) fn described_commit<'a>(pieces: &[&'a str]) -> Option<&'a str> {
+    match pieces {
+        [.., count, last] if is_digits(count) && last.starts_with('g') && is_commit(last) => Some(last),
+        _ => None,
+    }
+}
+
+/// True for names and words, which are the same in every run.
+pub(super) fn is_word(piece: &str) -> bool {
+    piece.bytes().all(|b| b.is_ascii_alphabetic()) || is_constant(piece)
+}
+
+/// True for a number that may be a shard's as well as a run's.
+pub(super) fn is_small_number(piece: &str) -> bool {
+    piece.len() <= 3 && is_digits(piece)
 }
 
 /// True for names that only branches have.
