@@ -249,7 +249,7 @@ impl ShardRef {
     /// Shard `index` (from 1) of `total`.
     pub fn new(index: u32, total: Option<u32>) -> Result<Self, IdError> {
         let fits =
-            index >= 1 && index <= limits::SHARDS_MAX && total.is_none_or(|n| index <= n && n <= limits::SHARDS_MAX);
+            (1..=limits::SHARDS_MAX).contains(&index) && total.is_none_or(|n| index <= n && n <= limits::SHARDS_MAX);
         if fits {
             Ok(Self { index, total })
         } else {

@@ -142,8 +142,14 @@ impl fmt::Display for ItemName {
 }
 
 impl From<ItemParts> for ItemName {
+    /// As [`ItemName::new`], but parts that are normal already are taken over without a copy.
     fn from(parts: ItemParts) -> Self {
-        Self::new(parts.suite, parts.class.as_deref(), &parts.name).with_ordinal(parts.ordinal)
+        if parts.suite.len() > limits::SUITE_DEPTH_MAX {
+            return Self::new(parts.suite, parts.class.as_deref(), &parts.name).with_ordinal(parts.ordinal);
+        }
+        let suite = parts.suite.into_iter().map(normal_owned).filter(|s| !s.is_empty()).collect();
+        let class = parts.class.map(normal_owned).filter(|c| !c.is_empty());
+        Self { suite, class, name: normal_owned(parts.name), ordinal: parts.ordinal }
     }
 }
 
@@ -179,15 +185,23 @@ impl fmt::Debug for ItemHash {
     }
 }
 
-/// The normal form of one part. Most names are plain ASCII without runs of white space: those are only copied.
+/// The normal form of one part.
 fn normal(text: &str) -> String {
+    cut(if is_plain(text) { text.to_owned() } else { fold(text) })
+}
+
+/// The normal form of a part that is owned already.
+fn normal_owned(text: String) -> String {
+    cut(if is_plain(&text) { text } else { fold(&text) })
+}
+
+/// Most names are plain ASCII without runs of white space: those are normal as they are.
+fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let plain = bytes.iter().all(|b| (0x20..0x7f).contains(b))
+    bytes.iter().all(|b| (0x20..0x7f).contains(b))
         && bytes.first() != Some(&b' ')
         && bytes.last() != Some(&b' ')
-        && !bytes.windows(2).any(|w| w == b"  ");
-    let normal = if plain { text.to_owned() } else { fold(text) };
-    cut(normal)
+        && !bytes.windows(2).any(|pair| pair == b"  ")
 }
 
 /// NFC, ANSI sequences and control characters dropped, white space runs folded to one blank, trimmed.

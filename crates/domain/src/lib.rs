@@ -2,19 +2,38 @@
 //!
 //! Pure: no I/O, no async, no clock, no environment, no HTTP, no SQL. Read in the order below.
 
-pub mod ci;
 pub mod id;
-pub mod item;
-pub mod key;
 pub mod limits;
+
+pub mod item;
 pub mod outcome;
 pub mod summary;
 
+pub mod ci;
+pub mod digest;
+pub mod key;
+pub mod push;
+
+pub mod protocol;
+pub mod round;
+pub mod verdict;
+
+pub mod delivery;
+pub mod listing;
+pub mod problem;
+pub mod receipt;
+pub mod wire;
+
+pub use delivery::{Cause, Delivery};
+pub use digest::Digest;
 pub use id::{
     Commit, CycleName, Executor, IdError, Incarnation, JobName, Ordinal, ProjectId, RoundId, RoundLabel, RunId,
     ShardRef, Variant, WorkflowName,
 };
 pub use item::{ItemHash, ItemName};
-pub use key::{ChunkKey, KeyError, KeyParts, PushKey, Scope};
+pub use key::PushKey;
 pub use outcome::{Attempt, Counts, DurationUs, Outcome, Status};
+pub use problem::{Problem, ProblemCode};
+pub use push::{OnDifference, OrdinalScope, Origin, Outcomes, Place, Push, PushId, Sender};
+pub use receipt::Receipt;
 pub use summary::ReportSummary;

@@ -1,0 +1,208 @@
+//! The `Store` trait: every write is one transaction, every reading one snapshot. Both engines pass one conformance
+//! suite. A store carries decisions out and never makes them: it asks `domain::protocol`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::listing::{
+    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
+};
+use domain::protocol::{DifferenceClass, Doubt, Refusal};
+use domain::round::{RoundChoice, RoundChoiceError};
+use domain::{Counts, CycleName, ItemHash, ItemName, ProjectId, Push, PushId, PushKey};
+
+use crate::StoreError;
+
+/// The recorder's clock reading as RFC 3339 in UTC. It is kept for people and decides nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordedAt(pub String);
+
+/// The answer to an accepted delivery or promotion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The stored receipt, byte for byte (`domain::Receipt` as JSON).
+    pub receipt: Vec<u8>,
+    /// The revision whose receipt it is.
+    pub revision: u32,
+    /// The newest revision of the push.
+    pub current_revision: u32,
+    /// The push's items as they count now.
+    pub current_counts: Counts,
+    /// True if the receipt was stored by an earlier delivery.
+    pub replayed: bool,
+    /// How the offered content differs from the revision that answers (a replay), or from what counted before (an
+    /// overlay); `None` for a first content and for promotions.
+    pub class: Option<DifferenceClass>,
+    /// What the sender should hear.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What came of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
+    /// Recorded, replayed or laid over.
+    Accepted(Answer),
+    /// Refused for good; nothing of it is recorded, but the refusal is logged.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// Names of recorded items that the refusal gives as samples.
+        recorded_samples: Vec<ItemName>,
+    },
+}
+
+/// A person's decision that a revision's verdicts count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promotion {
+    /// The tenant.
+    pub project: ProjectId,
+    /// The push.
+    pub push: PushId,
+    /// The idempotency key of the promotion itself.
+    pub key: PushKey,
+    /// The revision to promote; `None`: the latest that is kept, else the latest.
+    pub revision: Option<u32>,
+    /// True: that content alone counts; items that it doesn't hold no longer do.
+    pub exact: bool,
+    /// Only if the newest receipt still has this entity tag.
+    pub if_match: Option<String>,
+}
+
+/// What came of a promotion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Promoted {
+    /// Done, now or by an earlier delivery of the same promotion.
+    Accepted(Answer),
+    /// The project has no such push.
+    UnknownPush,
+    /// The push has no such revision, or it is a promotion itself.
+    UnknownRevision {
+        /// Revisions that can be promoted.
+        revisions: Vec<u32>,
+    },
+    /// Another receipt is the newest.
+    Mismatch {
+        /// Its entity tag.
+        etag: String,
+    },
+    /// The promotion's key was used for another promotion.
+    KeyReused,
+}
+
+/// What a person does to a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RoundAction {
+    /// It is complete as it is.
+    Close,
+    /// It is authoritative, whatever comes.
+    Pin,
+    /// No longer.
+    Unpin,
+}
+
+/// Why a reading found nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Absent {
+    /// No push has ever created this project.
+    #[error("there is no project {0}")]
+    Project(ProjectId),
+    /// The project has no such cycle.
+    #[error("the project has no cycle {0:?}")]
+    Cycle(CycleName),
+    /// The cycle has no such round, or more than one.
+    #[error(transparent)]
+    Round(#[from] RoundChoiceError),
+    /// The project has no such push.
+    #[error("the project has no such push")]
+    Push,
+    /// The push has no such revision.
+    #[error("the push has no revision {0}")]
+    Revision(u32),
+    /// The project has no such item.
+    #[error("the project has no such item")]
+    Item,
+    /// The cursor was not made by this listing.
+    #[error("the cursor is not one that this listing gave")]
+    Cursor,
+}
+
+/// The answer to a question: what was asked for, or why there is none.
+pub type Found<T> = Result<Result<T, Absent>, StoreError>;
+
+/// One contradiction that `check` found in a store.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Damage {
+    /// The kind, as one stable word (`counts-differ`, `orphan-block`, `double-item`, …).
+    pub kind: &'static str,
+    /// Where: table and row.
+    pub place: String,
+    /// What contradicts what.
+    pub what: String,
+}
+
+/// Keeps pushes once.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Lets `domain::protocol` decide on a delivery and carries the decision out: key, outcomes, counts and receipt in
+    /// one transaction that is durable before this returns.
+    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError>;
+
+    /// Makes a revision's verdicts count, in one durable transaction.
+    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError>;
+
+    /// Closes, pins or unpins a round (by id, run value or unique beginning). May be repeated.
+    async fn set_round(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        round: &str,
+        action: RoundAction,
+    ) -> Found<CycleReport>;
+
+    /// Deletes a round with its pushes and leaves a tombstone for every key.
+    async fn drop_round(&self, project: &ProjectId, cycle: &CycleName, round: &str) -> Found<u64>;
+
+    /// Projects, by name.
+    async fn projects(&self) -> Result<Vec<ProjectId>, StoreError>;
+
+    /// Cycles of a project, by name.
+    async fn cycles(&self, project: &ProjectId) -> Found<Vec<CycleSummary>>;
+
+    /// A cycle with its headline and the chosen rounds, without items.
+    async fn cycle(&self, project: &ProjectId, cycle: &CycleName, rounds: &RoundChoice) -> Found<CycleReport>;
+
+    /// Items of the chosen rounds, each item and variant once.
+    async fn items(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        rounds: &RoundChoice,
+        query: &ItemQuery,
+    ) -> Found<ItemPage>;
+
+    /// Items of earlier rounds that the headline doesn't hold, by name.
+    async fn not_seen_since(&self, project: &ProjectId, cycle: &CycleName) -> Found<Vec<UnseenItem>>;
+
+    /// What an item did in each round of every cycle of the project (or of one), oldest round first.
+    async fn item_history(
+        &self,
+        project: &ProjectId,
+        cycle: Option<&CycleName>,
+        item: ItemHash,
+    ) -> Found<Vec<HistoryEntry>>;
+
+    /// A push with its revisions and deliveries.
+    async fn push(&self, project: &ProjectId, push: PushId) -> Found<PushReport>;
+
+    /// The newest receipt of a push: bytes and revision; or that of one revision.
+    async fn receipt(&self, project: &ProjectId, push: PushId, revision: Option<u32>) -> Found<(Vec<u8>, u32)>;
+
+    /// How a revision differs from what counted before it, item by item.
+    async fn difference(&self, project: &ProjectId, push: PushId, revision: u32) -> Found<DifferenceReport>;
+
+    /// Every contradiction in the store: counts against a recount, orphans, doubles, digests.
+    async fn check(&self) -> Result<Vec<Damage>, StoreError>;
+
+    /// Cheap: can the store be read?
+    async fn ready(&self) -> Result<(), StoreError>;
+}
