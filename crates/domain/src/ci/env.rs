@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Environment variables. An empty variable counts as absent (`facts`: several platforms set empty ones).
+/// Environment variables. An empty variable counts as absent: several platforms set empty ones.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<String, String>);
 

@@ -1,4 +1,5 @@
-//! GitHub Actions (`facts/ci-identity.md`, 5.1). Must not know other platforms; Gitea and Forgejo are told apart before.
+//! GitHub Actions: <https://docs.github.com/en/actions/reference/workflows-and-actions/variables>.
+//! Must not know other platforms; Gitea and Forgejo, which imitate it, are told apart before.
 
 use super::platform::{
     Context, Effect, Found, Marker, Missing, Platform, Reading, Strength, parsed, renewed, rerun, scope, server_of,

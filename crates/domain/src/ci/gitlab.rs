@@ -1,4 +1,5 @@
-//! GitLab CI (`facts/ci-identity.md`, 5.4). Must not know other platforms.
+//! GitLab CI: <https://docs.gitlab.com/ci/variables/predefined_variables/>.
+//! Must not know other platforms.
 
 use super::platform::{
     Context, Effect, Found, Marker, Missing, Platform, Reading, Strength, parsed, renewed, rerun, scope, server_of,

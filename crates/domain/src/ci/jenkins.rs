@@ -1,4 +1,5 @@
-//! Jenkins (`facts/ci-identity.md`, 5.5). Must not know other platforms; Prow and Cloud Build, which borrow its
+//! Jenkins: <https://www.jenkins.io/doc/book/pipeline/jenkinsfile/#using-environment-variables>.
+//! Must not know other platforms; Prow and Cloud Build, which borrow its
 //! names, are told apart before.
 
 use super::platform::{

@@ -1,4 +1,4 @@
-//! All platforms in the order in which they are looked for (`facts/ci-identity.md`, section 2), and the look.
+//! All platforms in the order in which they are looked for, and the look.
 //! A new platform is a file beside this one and a line here. Must not read anything but markers.
 
 use super::Env;

@@ -1,4 +1,5 @@
-//! An indexed Kubernetes Job (`facts/ci-identity.md`, 5.26): it tells a pod its index and nothing about the run.
+//! An indexed Kubernetes Job: it tells a pod its index and nothing about the run
+//! (<https://kubernetes.io/docs/concepts/workloads/controllers/job/>).
 //! Looked for last, since most CI runners are pods. Must not know other platforms.
 
 use super::platform::{Effect, Found, Marker, Missing, Platform, Reading, Strength, renewed, rerun, scope};

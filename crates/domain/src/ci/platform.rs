@@ -31,7 +31,7 @@ impl Marker {
     }
 }
 
-/// Whether a platform's own retry keeps the run's identity (`facts/ci-identity.md`, section 1).
+/// Whether a platform's own retry keeps the run's identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strength {

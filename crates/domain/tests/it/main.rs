@@ -8,3 +8,6 @@
 
 mod ci;
 mod key;
+mod protocol;
+mod round;
+mod verdict;
