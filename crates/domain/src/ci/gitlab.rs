@@ -7,6 +7,7 @@ use super::platform::{
 };
 use super::{Env, IdentityError, Overrides};
 use crate::id::{Commit, Executor, JobName, Ordinal, RunId, ShardRef, Variant, WorkflowName};
+use crate::push::OrdinalScope;
 
 const TITLE: &str = "GitLab CI";
 const SLUG: &str = "gitlab";
@@ -85,6 +86,8 @@ fn read(env: &Env, overrides: &Overrides) -> Result<Reading, IdentityError> {
         None => reading.missing.push(Missing::Job("CI_JOB_NAME")),
     }
     if let Some(job_id) = env.get("CI_JOB_ID") {
+        // Ids of different jobs rise in the order in which the jobs were made, which says nothing about retries.
+        reading.ordinal_scope = OrdinalScope::Key;
         reading.ordinal = job_id
             .parse()
             .ok()

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::platform::{Effect, LeftOut, Rerun, Strength};
 use crate::id::{Commit, CycleName, Executor, Ordinal, ProjectId, RoundId, WorkflowName};
 use crate::key::{KeyParts, PushKey};
+use crate::push::OrdinalScope;
 
 /// One derived part, where it came from, and why it is right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,6 +39,8 @@ pub struct Identity {
     pub round: RoundId,
     /// The attempt number; unknown if the platform gives none, or if `--run` names another run than the platform's.
     pub ordinal: Option<Ordinal>,
+    /// Between which deliveries the ordinal may be compared: the platform's counting decides, also under `--attempt`.
+    pub ordinal_scope: OrdinalScope,
     /// This execution of the job.
     pub executor: Option<Executor>,
     /// The pipeline definition.

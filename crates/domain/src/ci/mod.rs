@@ -118,6 +118,7 @@ fn assemble(platform: Option<&'static Platform>, chosen: Chosen, reading: Readin
         round: parts.round_id(),
         parts,
         ordinal: chosen.ordinal.map(|ordinal| ordinal.value),
+        ordinal_scope: reading.ordinal_scope,
         executor: reading.executor.map(|executor| executor.value),
         workflow: context.workflow,
         run_counter: context.run_counter,

@@ -1,8 +1,7 @@
 //! Outside CI, and what stands in for it: nothing is derived, everything is asked for.
 //! Must not guess a run.
 
-use super::platform::{Found, Missing, Platform};
-use super::platform::{Reading, scope};
+use super::platform::{Found, Missing, Platform, Reading, scope};
 use super::{Env, IdentityError};
 
 /// What the environment says outside CI: nothing, with a warning where it claims to be CI.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::{Env, IdentityError, Overrides};
 use crate::id::{Commit, Executor, IdError, JobName, Ordinal, RunId, ShardRef, Variant, WorkflowName};
 use crate::key::{Scope, ScopeError};
+use crate::push::OrdinalScope;
 
 /// What recognises a platform in the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +185,7 @@ pub(super) struct Reading {
     pub(super) shard: Option<Found<ShardRef>>,
     pub(super) variant: Option<Found<Variant>>,
     pub(super) ordinal: Option<Found<Ordinal>>,
+    pub(super) ordinal_scope: OrdinalScope,
     pub(super) executor: Option<Found<Executor>>,
     pub(super) missing: Vec<Missing>,
     pub(super) left_out: Vec<LeftOut>,

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use domain::ci::{Effect, Env, Identity, IdentityError, Overrides, identify, judge};
-use domain::{JobName, Ordinal, RoundLabel, RunId, ShardRef, Variant};
+use domain::{JobName, Ordinal, OrdinalScope, RoundLabel, RunId, ShardRef, Variant};
 
 mod collected;
 mod vectors;
@@ -161,6 +161,8 @@ fn the_ordinal_is_unknown_under_another_run() {
     assert_eq!((own.ordinal, own.run_counter), (Some(Ordinal(1)), Some(77)));
     assert_eq!(own.key, derived(GITHUB, &[]).key);
     assert_eq!(derived(JENKINS, &[]).ordinal, None);
+    assert_eq!(derived(GITHUB, &[]).ordinal_scope, OrdinalScope::Round);
+    assert_eq!(derived(GITLAB, &[]).ordinal_scope, OrdinalScope::Key);
 }
 
 #[test]
