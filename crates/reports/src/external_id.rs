@@ -1,0 +1,105 @@
+//! Ids of an item in other systems, as reports carry them in names and properties: `[C123]`, `C123_`, `[QASE-7]`,
+//! `KEY-T12`. A name is never changed by what is found in it. Must not know which target an id belongs to.
+
+use domain::limits;
+
+/// Properties that hold ids, one or several.
+const PROPERTIES: [&[u8]; 6] =
+    [b"testrail_case_id", b"testrail_case_ids", b"test_id", b"test_key", b"requirement", b"requirements"];
+
+/// True if a property of this name holds ids.
+pub(crate) fn is_property(name: &[u8]) -> bool {
+    PROPERTIES.iter().any(|p| name.eq_ignore_ascii_case(p))
+}
+
+/// Adds the ids that a property's value lists.
+pub(crate) fn from_property(value: &str, into: &mut Vec<String>) {
+    for id in value.split([',', ';', ' ', '\n', '\t']).map(str::trim).filter(|id| !id.is_empty() && id.len() <= 100) {
+        add(id, into);
+    }
+}
+
+/// Adds the ids that stand in a name.
+pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    // An id begins with a capital at the beginning of a word and holds a digit.
+    while let Some(at) = bytes[i..].iter().position(u8::is_ascii_uppercase) {
+        let from = i + at;
+        let to = from + bytes[from..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'-').count();
+        let before = from.checked_sub(1).map(|b| bytes[b]);
+        if !before.is_some_and(|b| b.is_ascii_alphanumeric() || b == b'-') {
+            let word = &name[from..to];
+            let bracketed = before == Some(b'[') && bytes.get(to) == Some(&b']');
+            if is_id(word, bracketed, before, bytes.get(to)) {
+                add(word, into);
+            }
+        }
+        i = to.max(from + 1);
+    }
+}
+
+/// `C123` in brackets or parted by `_`; `KEY-T12` anywhere; `KEY-7` in brackets.
+fn is_id(word: &str, bracketed: bool, before: Option<u8>, after: Option<&u8>) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_digit());
+    if let Some(number) = word.strip_prefix('C')
+        && digits(number)
+    {
+        // At the beginning before an underscore, at the end behind one (also before a parameter list), or in brackets.
+        let head = before.is_none() && after == Some(&b'_');
+        let tail = before == Some(b'_') && matches!(after, None | Some(b'('));
+        return bracketed || head || tail;
+    }
+    let Some((key, number)) = word.rsplit_once('-') else { return false };
+    let key_like = key.len() >= 2 && key.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    match number.strip_prefix('T') {
+        Some(number) => key_like && digits(number),
+        None => key_like && bracketed && digits(number),
+    }
+}
+
+fn add(id: &str, into: &mut Vec<String>) {
+    if into.len() < limits::EXTERNAL_IDS_MAX && !into.iter().any(|known| known == id) {
+        into.push(id.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(name: &str) -> Vec<String> {
+        let mut ids = Vec::new();
+        from_name(name, &mut ids);
+        ids
+    }
+
+    #[test]
+    fn ids_are_found_where_their_makers_put_them() {
+        assert_eq!(ids("[C999] test_with_brackets()"), ["C999"]);
+        assert_eq!(ids("C789_test_name()"), ["C789"]);
+        assert_eq!(ids("test_name_C120013()"), ["C120013"]);
+        assert_eq!(ids("complexTest_C456(String param, int value)"), ["C456"]);
+        assert_eq!(ids("test_name_C555"), ["C555"]);
+        assert_eq!(ids("logs in [QASE-7]"), ["QASE-7"]);
+        assert_eq!(ids("SHOP-T12 pays"), ["SHOP-T12"]);
+        assert_eq!(ids("[C1] [C2] both [C1]"), ["C1", "C2"]);
+    }
+
+    #[test]
+    fn words_that_only_look_like_ids_are_left() {
+        for name in
+            ["C3PO talks", "ISO-8859-1", "UTF-8", "reads C4 chart", "Class1_C", "ABC123_x", "testC5", "É-T1", ""]
+        {
+            assert!(ids(name).is_empty(), "{name}: {:?}", ids(name));
+        }
+    }
+
+    #[test]
+    fn properties_may_list_several() {
+        let mut found = Vec::new();
+        from_property("C1050400, C1050401,C1050402 ", &mut found);
+        assert_eq!(found, ["C1050400", "C1050401", "C1050402"]);
+        assert!(is_property(b"test_id") && !is_property(b"testrail_attachment"));
+    }
+}
