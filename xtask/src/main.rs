@@ -1,1 +1,97 @@
-fn main() {}
+//! The workspace's own commands. `cargo xtask test` passes all tests on a fresh machine with a Rust toolchain, and
+//! installs what they need itself; `cargo xtask lint` checks format, lints and documentation.
+//! Must not hold a test: those live beside the code.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+/// What the tests need besides the toolchain: a program, and the Debian package that brings it.
+const NEEDS: [(&str, &str); 2] = [("cc", "gcc libc6-dev"), ("curl", "curl")];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("test") => test(&arguments[1..]),
+        Some("lint") => lint(),
+        _ => Err(anyhow::anyhow!(
+            "usage: cargo xtask test [-- ARGUMENTS OF cargo test]   all tests\n       cargo xtask lint   format, lints, documentation"
+        )),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("xtask: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// All tests of all crates, in one build that has the points of crash in it: without a point chosen they do nothing.
+fn test(more: &[String]) -> Result<()> {
+    provide()?;
+    if !root().join("../shared/corpus/MANIFEST.tsv").exists() {
+        say("xtask: no ../shared beside this folder: tests that compare with its corpus and scenarios skip themselves");
+    }
+    cargo(&[&["test", "--workspace", "--features", "tallyonce/failpoints"], &strs(more)[..]].concat())
+}
+
+fn lint() -> Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--features", "tallyonce/failpoints", "--", "-D", "warnings"])?;
+    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    if found("cargo-deny") {
+        cargo(&["deny", "--offline", "check", "bans", "licenses", "sources"])
+    } else {
+        say("xtask: cargo-deny is not installed: licences and bans are not checked here");
+        Ok(())
+    }
+}
+
+/// Installs what is missing, where that can be done; else says what to install.
+fn provide() -> Result<()> {
+    for (program, package) in NEEDS {
+        if found(program) {
+            continue;
+        }
+        if !found("apt-get") {
+            bail!("the tests need `{program}`: install it (Debian package: {package}), then run this again");
+        }
+        say(&format!("xtask: installing {package} for `{program}`"));
+        let packages: Vec<&str> = package.split(' ').collect();
+        let install = || run(Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(&packages));
+        if install().is_err() {
+            run(Command::new("apt-get").arg("update")).context("apt-get update")?;
+            install().with_context(|| format!("could not install {package}: do it by hand, then run this again"))?;
+        }
+    }
+    Ok(())
+}
+
+fn found(program: &str) -> bool {
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    run(Command::new("cargo").args(arguments))
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.current_dir(root()).status().with_context(|| format!("could not start {command:?}"))?;
+    if status.success() { Ok(()) } else { bail!("{command:?} ended with {status}") }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn strs(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).filter(|text| *text != "--").collect()
+}
+
+#[expect(clippy::print_stderr, reason = "this is the program's one place that prints")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
