@@ -1,6 +1,9 @@
 //! How fast JUnit XML is read, beside the bare event loop of quick-xml over the same bytes, in one run:
 //! `cargo bench -p tallyonce-reports [-- FILE]`. Without a file a report of 100 MiB is made up in memory.
 
+#![expect(clippy::print_stdout, reason = "a benchmark reports by printing")]
+#![expect(clippy::doc_markdown, reason = "JUnit is a name")]
+
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::io::BufReader;

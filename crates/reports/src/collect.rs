@@ -9,7 +9,7 @@ use crate::ReadOptions;
 use crate::error::{Damage, ReportError, Warning};
 use crate::event::{Event, Note, Place, RawOutcome, Repeats, Sign};
 use crate::formats;
-use crate::merge;
+use crate::merge::{self, Units};
 
 /// Reads report files one after the other.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ pub(crate) struct FileRead {
     pub(crate) entries: Vec<Entry>,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) damage: Option<Damage>,
+    pub(crate) units: Units,
 }
 
 /// One test element, kept until all files are there.
@@ -65,7 +66,13 @@ impl Collector {
     ///
     /// After an error nothing of this file is held, and other files can still be added.
     pub fn add<R: Read>(&mut self, name: &str, input: R) -> Result<(), ReportError> {
-        let mut file = FileRead { name: name.to_owned(), entries: Vec::new(), warnings: Vec::new(), damage: None };
+        let mut file = FileRead {
+            name: name.to_owned(),
+            entries: Vec::new(),
+            warnings: Vec::new(),
+            damage: None,
+            units: Units::default(),
+        };
         match self.read(&mut file, input) {
             Err(ReportError::Damaged { file: name, line, column, what, outcomes_before }) if self.options.partial => {
                 file.damage = Some(Damage { file: name, line, column, what, outcomes_before });
@@ -89,7 +96,9 @@ impl Collector {
                         return Err(ReportError::OutcomesLimit { file: file.name.clone(), limit });
                     }
                     decimals.see(file.entries.len(), &raw);
-                    file.entries.push(Entry::from(raw));
+                    let entry = Entry::from(raw);
+                    file.units.see(&entry);
+                    file.entries.push(entry);
                 }
                 Ok(Some(Event::Note(Note::Warning { line, text }))) => {
                     file.warnings.push(Warning { file: file.name.clone(), line, text });
@@ -109,9 +118,10 @@ impl Collector {
     }
 }
 
-impl From<RawOutcome> for Entry {
-    fn from(raw: RawOutcome) -> Self {
-        let RawOutcome { outcome, repeats, place, has_verdict, duration_with_comma_us: _, cut } = raw;
+impl From<RawOutcome<'_>> for Entry {
+    fn from(raw: RawOutcome<'_>) -> Self {
+        let (repeats, place, has_verdict, cut) = (raw.repeats, raw.place, raw.has_verdict, raw.cut);
+        let outcome = raw.into_outcome();
         Self { hash: outcome.item.hash(), outcome, repeats, place, has_verdict, cut }
     }
 }
@@ -125,7 +135,7 @@ struct Decimals {
 }
 
 impl Decimals {
-    fn see(&mut self, index: usize, raw: &RawOutcome) {
+    fn see(&mut self, index: usize, raw: &RawOutcome<'_>) {
         if let Some(other) = raw.duration_with_comma_us {
             self.doubtful.push((index, other, raw.place.line));
         }

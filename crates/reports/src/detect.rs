@@ -127,7 +127,11 @@ fn other_format(text: &[u8]) -> Option<&'static str> {
         [0xb3, ..] => return Some("subunit v2"),
         [b'{' | b'[', ..] => {}
         _ => {
-            let tap = text.starts_with(b"TAP version")
+            // Comments may come first.
+            let first_line = text.split(|b| *b == b'\n').find(|line| !line.starts_with(b"#"));
+            let text = first_line.unwrap_or_default();
+            let version = text.get(..11).is_some_and(|head| head.eq_ignore_ascii_case(b"TAP version"));
+            let tap = version
                 || text.starts_with(b"ok ")
                 || text.starts_with(b"not ok")
                 || (text.starts_with(b"1..") && text.get(3).is_some_and(u8::is_ascii_digit));

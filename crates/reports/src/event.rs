@@ -1,7 +1,7 @@
 //! What readers hand on, one test element at a time: the seam between formats and whoever counts or collects.
 //! Must not know any format, or how repeats are folded.
 
-use domain::{DurationUs, Outcome};
+use domain::{Attempt, DurationUs, ItemName, Outcome, Status};
 
 use crate::error::ReportError;
 pub use crate::seconds::Sign;
@@ -10,34 +10,68 @@ pub use crate::seconds::Sign;
 pub trait Reader {
     /// The next event; none at the end. After an error, no more events come: all whole test elements before damage have
     /// been handed out by then.
-    fn next(&mut self) -> Result<Option<Event>, ReportError>;
+    ///
+    /// An event borrows from the reader: names are handed out without being copied, so that counting costs no memory.
+    fn next(&mut self) -> Result<Option<Event<'_>>, ReportError>;
 }
 
 /// One thing found in a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "nearly every event is an outcome; a box would cost an allocation each")]
-pub enum Event {
+pub enum Event<'a> {
     /// A test element.
-    Outcome(RawOutcome),
+    Outcome(RawOutcome<'a>),
     /// Anything else worth knowing.
     Note(Note),
 }
 
 /// One test element as the file holds it, before it is known whether another one is about the same item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawOutcome {
-    /// What it says; the item without ordinal, with the attempts that the element itself lists.
-    pub outcome: Outcome,
+pub struct RawOutcome<'a> {
+    /// The suites that identify the item, outermost first, as written.
+    pub suite: &'a [String],
+    /// The class or file, if the report gives one.
+    pub class: Option<&'a str>,
+    /// The test's own name.
+    pub name: &'a str,
+    /// The verdict of this element.
+    pub status: Status,
+    /// How long it took, if that can be believed.
+    pub duration_us: Option<DurationUs>,
+    /// What the duration is if the file turns out to write decimal commas; set only when that is in doubt.
+    pub duration_with_comma_us: Option<DurationUs>,
+    /// Message and trace, bounded.
+    pub message: Option<String>,
+    /// Attempts that the element itself lists, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Ids of the item in other systems.
+    pub external_ids: Vec<String>,
     /// How another element of the same item is to be understood.
     pub repeats: Repeats,
     /// Where it stands.
     pub place: Place,
     /// False if nothing in the element said so and it passed for want of a failure.
     pub has_verdict: bool,
-    /// What the duration is if the file turns out to write decimal commas; set only when that is in doubt.
-    pub duration_with_comma_us: Option<DurationUs>,
     /// Texts in it that were cut to their bound.
     pub cut: u32,
+}
+
+impl RawOutcome<'_> {
+    /// Who it is about, normalised.
+    pub fn item(&self) -> ItemName {
+        ItemName::new(self.suite, self.class, self.name)
+    }
+
+    /// As an outcome of its own; whether another element is about the same item is for others to find out.
+    pub fn into_outcome(self) -> Outcome {
+        Outcome {
+            item: self.item(),
+            status: self.status,
+            duration_us: self.duration_us,
+            message: self.message,
+            attempts: self.attempts,
+            external_ids: self.external_ids,
+        }
+    }
 }
 
 /// Where in its file a test element stands.

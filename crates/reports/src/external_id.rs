@@ -22,6 +22,9 @@ pub(crate) fn from_property(value: &str, into: &mut Vec<String>) {
 /// Adds the ids that stand in a name.
 pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
     let bytes = name.as_bytes();
+    if !may_hold_ids(bytes) {
+        return;
+    }
     let mut i = 0;
     // An id begins with a capital at the beginning of a word and holds a digit.
     while let Some(at) = bytes[i..].iter().position(u8::is_ascii_uppercase) {
@@ -37,6 +40,13 @@ pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
         }
         i = to.max(from + 1);
     }
+}
+
+/// A quick look without branches: most names hold none.
+fn may_hold_ids(bytes: &[u8]) -> bool {
+    let pairs = bytes.iter().zip(bytes.get(1..).unwrap_or_default());
+    let marks = pairs.filter(|pair| matches!(pair, (b'[', _) | (b'_', b'C') | (b'-', b'T'))).count();
+    marks > 0 || bytes.first() == Some(&b'C')
 }
 
 /// `C123` in brackets or parted by `_`; `KEY-T12` anywhere; `KEY-7` in brackets.

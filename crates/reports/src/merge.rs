@@ -13,20 +13,24 @@ use crate::text::{Bounded, Oddities};
 
 mod twins;
 
+pub(crate) use twins::Units;
+
 /// Folds all files into outcomes. The result depends on the files' names and contents, never on their order.
 pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
-    files.sort_by_cached_key(|file| {
-        let content = twins::units(0, file).iter().flat_map(|unit| unit.suites.clone()).collect::<Vec<_>>();
-        (!is_attempt_file(&file.name), file.name.clone(), content)
-    });
+    files.sort_by_cached_key(|file| (!is_attempt_file(&file.name), file.name.clone(), file.units.order()));
     let dropped = twins::dropped(&files);
-    let mut fold = Fold::default();
+    let elements = files.iter().map(|file| file.entries.len()).sum();
+    let mut fold = Fold {
+        outcomes: Vec::with_capacity(elements),
+        held: HashMap::with_capacity(elements),
+        summary: ReportSummary::default(),
+    };
     let mut names = BTreeSet::new();
     let mut warnings = Vec::new();
     let mut damage = Vec::new();
     fold.summary.files = files.len() as u64;
     for (index, mut file) in files.into_iter().enumerate() {
-        let documents: BTreeSet<u32> = file.entries.iter().map(|e| e.place.document).collect();
+        let documents: Vec<u32> = file.units.documents().collect();
         let gone = |document: u32| dropped.contains_key(&(index, document));
         if documents.is_empty() || !documents.iter().all(|d| gone(*d)) {
             names.insert(file.name.clone());
@@ -87,7 +91,7 @@ enum Repeat {
     Namesake,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Fold {
     outcomes: Vec<Outcome>,
     held: HashMap<ItemHash, Held>,
@@ -163,6 +167,8 @@ fn become_attempt(outcome: &mut Outcome, mut later: Outcome, failed: bool) {
     attempts.push(attempt);
     later.prepend_attempts(attempts);
     merge_ids(&mut later.external_ids, &outcome.external_ids);
+    // The item stays: it may have got an ordinal that the later element can't know.
+    std::mem::swap(&mut later.item, &mut outcome.item);
     *outcome = later;
 }
 

@@ -120,7 +120,7 @@ impl<R: Read> Read for Inflated<R> {
         let n = match self.inner.read(into) {
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Err(e),
-            Err(e) if e.get_ref().is_some_and(|inner| inner.is::<Below>()) => return Err(e),
+            Err(e) if e.get_ref().and_then(|inner| inner.downcast_ref::<Below>()).is_some() => return Err(e),
             Err(e) => return Err(io::Error::other(Fault::Inflate(e.to_string()))),
         };
         self.given += n as u64;

@@ -43,13 +43,11 @@ pub(crate) fn value<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
     }
     odd.control |= has_control(&bytes);
     match bytes {
-        Cow::Borrowed(bytes) => match std::str::from_utf8(bytes) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => {
-                odd.invalid = true;
-                String::from_utf8_lossy(bytes)
-            }
-        },
+        Cow::Borrowed(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            odd.invalid |= matches!(text, Cow::Owned(_));
+            text
+        }
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|e| {
             odd.invalid = true;
             String::from_utf8_lossy(e.as_bytes()).into_owned()
@@ -59,8 +57,8 @@ pub(crate) fn value<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
 
 /// Characters below the blank that XML 1.0 forbids.
 fn has_control(bytes: &[u8]) -> bool {
-    let low = bytes.iter().fold(false, |any, b| any | (*b < 0x20));
-    low && bytes.iter().any(|b| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r'))
+    bytes.iter().filter(|b| **b < 0x20).count() > 0
+        && bytes.iter().any(|b| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r'))
 }
 
 /// The longest reference that is resolved, in bytes, `&` and `;` included.
@@ -74,16 +72,13 @@ pub(crate) fn unescape_into(raw: &[u8], out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(&rest[..at]);
         rest = &rest[at..];
         let window = &rest[..rest.len().min(REFERENCE_BYTES_MAX)];
-        match memchr::memchr(b';', window).and_then(|end| Some((end, reference(&rest[1..end])?))) {
-            Some((end, c)) => {
-                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-                rest = &rest[end + 1..];
-            }
-            None => {
-                unknown |= is_entity(rest);
-                out.push(b'&');
-                rest = &rest[1..];
-            }
+        if let Some((end, c)) = memchr::memchr(b';', window).and_then(|end| Some((end, reference(&rest[1..end])?))) {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            rest = &rest[end + 1..];
+        } else {
+            unknown |= is_entity(rest);
+            out.push(b'&');
+            rest = &rest[1..];
         }
     }
     out.extend_from_slice(rest);

@@ -158,6 +158,13 @@ impl<R: Read> Cursor<R> {
         (self.lines.count + 1, column)
     }
 
+    /// The line, from 1, of the first byte of the current text that is no white space.
+    pub(crate) fn line_of_text(&mut self) -> u64 {
+        let blanks = self.text().len() - self.text().trim_ascii_start().len();
+        self.lines.count_to(&self.window, self.span.from + blanks);
+        self.lines.count + 1
+    }
+
     /// The bytes ahead, at least `want` of them unless the input is shorter.
     pub(crate) fn peek(&mut self, want: usize) -> io::Result<&[u8]> {
         while self.end - self.at < want && self.fill()? {}

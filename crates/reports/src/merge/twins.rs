@@ -1,38 +1,55 @@
 //! Finds reports that are there twice: the same file under two names, an aggregate beside the files it was made from.
 //! Must not know what is made of the repeats of single items.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::collect::{Entry, FileRead};
 use crate::event::Repeats;
 
-/// One document of one file: the unit in which a report is found twice.
+/// The documents of a file that hold tests: the units in which a report is found twice.
+#[derive(Debug, Default)]
+pub(crate) struct Units(Vec<Unit>);
+
+/// One document of one file.
 #[derive(Debug)]
-pub(super) struct Unit {
-    file: usize,
+struct Unit {
     document: u32,
-    /// Fingerprints of its suites: cases, verdicts, times and stamp.
-    pub(super) suites: Vec<u128>,
+    /// Numbers of its suites, and their fingerprints: cases, verdicts, times and stamp.
+    suites: Vec<(u32, u128)>,
     /// Two equal documents of one file may be two programs.
     programs: bool,
 }
 
-/// The documents of a file that hold tests.
-pub(super) fn units(index: usize, file: &FileRead) -> Vec<Unit> {
-    let mut units: BTreeMap<u32, (BTreeMap<u32, u128>, bool)> = BTreeMap::new();
-    for entry in &file.entries {
-        let (suites, programs) = units.entry(entry.place.document).or_default();
-        *programs |= entry.repeats == Repeats::Programs;
-        let print = suites.entry(entry.place.suite).or_insert(u128::from(entry.place.stamp));
+impl Units {
+    /// Takes in the next test element of the file.
+    pub(crate) fn see(&mut self, entry: &Entry) {
+        let (document, suite) = (entry.place.document, entry.place.suite);
+        if self.0.last().is_none_or(|unit| unit.document != document) {
+            self.0.push(Unit { document, suites: Vec::new(), programs: entry.repeats == Repeats::Programs });
+        }
+        let Some(unit) = self.0.last_mut() else { return };
+        // Nested suites may come back to one further up: it is near the end.
+        let at = match unit.suites.iter().rposition(|(number, _)| *number <= suite) {
+            Some(at) if unit.suites[at].0 == suite => at,
+            before => {
+                let at = before.map_or(0, |at| at + 1);
+                unit.suites.insert(at, (suite, u128::from(entry.place.stamp)));
+                at
+            }
+        };
+        let print = &mut unit.suites[at].1;
         *print = mixed(*print, entry);
     }
-    let unit = |(document, (suites, programs)): (u32, (BTreeMap<u32, u128>, bool))| Unit {
-        file: index,
-        document,
-        suites: suites.into_values().collect(),
-        programs,
-    };
-    units.into_iter().map(unit).collect()
+
+    /// The numbers of the documents.
+    pub(super) fn documents(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|unit| unit.document)
+    }
+
+    /// Something that orders files of one name by content.
+    pub(super) fn order(&self) -> Vec<u128> {
+        self.0.iter().flat_map(|unit| unit.suites.iter().map(|(_, print)| *print)).collect()
+    }
 }
 
 /// The fingerprint with one more case; item hashes are random already, so mixing in order is enough.
@@ -47,21 +64,23 @@ fn mixed(print: u128, entry: &Entry) -> u128 {
 
 /// The documents (file, number) that are in the others already, and what to say about each.
 pub(super) fn dropped(files: &[FileRead]) -> HashMap<(usize, u32), String> {
-    let mut all: Vec<Unit> = files.iter().enumerate().flat_map(|(i, file)| units(i, file)).collect();
+    let mut all: Vec<(usize, &Unit)> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        all.extend(file.units.0.iter().map(|unit| (index, unit)));
+    }
     // The largest first, so that an aggregate is kept and its parts are found in it.
-    all.sort_by_key(|unit| (std::cmp::Reverse(unit.suites.len()), unit.file, unit.document));
-    let mut seen: HashMap<u128, (usize, u32)> = HashMap::new();
+    all.sort_by_key(|(index, unit)| (std::cmp::Reverse(unit.suites.len()), *index, unit.document));
+    let mut seen: HashMap<u128, usize> = HashMap::new();
     let mut dropped = HashMap::new();
-    for unit in &all {
-        let holders: Option<Vec<(usize, u32)>> = unit.suites.iter().map(|print| seen.get(print).copied()).collect();
-        let holders = holders.filter(|holders| !(unit.programs && holders.iter().any(|(file, _)| *file == unit.file)));
-        match holders {
+    for (index, unit) in all {
+        let holders: Option<Vec<usize>> = unit.suites.iter().map(|(_, print)| seen.get(print).copied()).collect();
+        match holders.filter(|holders| !(unit.programs && holders.contains(&index))) {
             Some(holders) => {
-                dropped.insert((unit.file, unit.document), said(files, unit, holders));
+                dropped.insert((index, unit.document), said(files, index, unit, holders));
             }
             None => {
-                for print in &unit.suites {
-                    seen.entry(*print).or_insert((unit.file, unit.document));
+                for (_, print) in &unit.suites {
+                    seen.entry(*print).or_insert(index);
                 }
             }
         }
@@ -69,13 +88,13 @@ pub(super) fn dropped(files: &[FileRead]) -> HashMap<(usize, u32), String> {
     dropped
 }
 
-fn said(files: &[FileRead], unit: &Unit, mut holders: Vec<(usize, u32)>) -> String {
+fn said(files: &[FileRead], index: usize, unit: &Unit, mut holders: Vec<usize>) -> String {
     holders.sort_unstable();
     holders.dedup();
-    if holders.iter().all(|(file, _)| *file == unit.file) {
+    if holders == [index] {
         return format!("document {} repeats what stands before it in the file; counted once", unit.document + 1);
     }
-    let mut names: Vec<&str> = holders.iter().map(|(file, _)| files[*file].name.as_str()).collect();
+    let mut names: Vec<&str> = holders.iter().map(|file| files[*file].name.as_str()).collect();
     names.dedup();
     let more = names.len().saturating_sub(3);
     names.truncate(3);

@@ -1,11 +1,18 @@
 //! The reader from outside: real files with counted values, own files per dialect, bad input of every kind, and
 //! properties over generated input.
 
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers may do both")]
+#![expect(clippy::doc_markdown, reason = "JUnit is a name")]
+
+mod bad;
 mod corpus;
+mod dialects;
+mod examples;
+mod properties;
 
 use std::path::PathBuf;
 
-use reports::{Collected, Collector, Event, ReadOptions, Reader, ReportError};
+use reports::{Collected, Collector, Event, ReadOptions, ReportError};
 
 /// The research corpus, which is beside the repository in some work places only.
 pub(crate) fn shared_corpus() -> Option<PathBuf> {
@@ -26,18 +33,21 @@ pub(crate) fn collect(files: &[(&str, &[u8])], partial: bool) -> Result<Collecte
     Ok(collector.finish())
 }
 
-/// All events of one file, and how it ended.
-pub(crate) fn events(name: &str, bytes: &[u8]) -> (Vec<Event>, Option<ReportError>) {
-    let mut reader: Box<dyn Reader + '_> = match reports::open(name, bytes, &ReadOptions::standard()) {
+/// Shows `see` every event of one file; how many outcomes there were, and how it ended.
+pub(crate) fn events(name: &str, bytes: &[u8], mut see: impl FnMut(&Event<'_>)) -> (usize, Option<ReportError>) {
+    let mut reader = match reports::open(name, bytes, &ReadOptions::standard()) {
         Ok(reader) => reader,
-        Err(e) => return (Vec::new(), Some(e)),
+        Err(e) => return (0, Some(e)),
     };
-    let mut events = Vec::new();
+    let mut outcomes = 0;
     loop {
         match reader.next() {
-            Ok(Some(event)) => events.push(event),
-            Ok(None) => return (events, None),
-            Err(e) => return (events, Some(e)),
+            Ok(Some(event)) => {
+                outcomes += usize::from(matches!(event, Event::Outcome(_)));
+                see(&event);
+            }
+            Ok(None) => return (outcomes, None),
+            Err(e) => return (outcomes, Some(e)),
         }
     }
 }

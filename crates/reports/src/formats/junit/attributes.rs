@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use domain::Status;
 
-use super::case::{Verdict, What, said};
+use super::case::{Case, Verdict, What, said};
 use super::dialect::{Dialect, Suite, is_unstable_path};
 use super::notices::Kind;
 use super::{Element, Junit};
@@ -65,7 +65,11 @@ impl Junit<'_> {
 
     pub(super) fn start_case(&mut self) -> Result<(), ReportError> {
         let mut odd = Oddities::default();
-        let mut case = self.spare.pop().unwrap_or_default();
+        if self.open_cases == self.cases.len() {
+            self.cases.push(Case::default());
+        }
+        let case = &mut self.cases[self.open_cases];
+        self.open_cases += 1;
         case.clear();
         let (mut seconds, mut duration) = (None, None);
         let mut unknown_status = false;
@@ -85,11 +89,10 @@ impl Junit<'_> {
                 _ => {}
             }
         }
-        case.line = self.line();
+        case.line = self.xml.position().0;
         if unknown_status {
             self.notices.note(Kind::UnknownStatus, case.line);
         }
-        self.cases.push(case);
         if let Some(time) = seconds.or(duration) {
             self.note_time(time);
             self.set_duration(time);
@@ -104,7 +107,7 @@ impl Junit<'_> {
             return Ok(());
         }
         let todo = verdict == Verdict::Skipped && self.xml.attribute(b"type") == Some(b"todo");
-        if let Some(case) = self.cases.last_mut() {
+        if let Some(case) = self.case() {
             case.judge(verdict, todo);
         }
         let message = self.message()?;
@@ -132,7 +135,7 @@ impl Junit<'_> {
         let mut bounded = Bounded::part();
         bounded.push(text::value(raw, &mut odd).as_bytes());
         let (message, cut) = bounded.finish(&mut odd);
-        if let Some(case) = self.cases.last_mut() {
+        if let Some(case) = self.case() {
             case.cut += u32::from(cut);
         }
         self.odd(odd)?;
@@ -141,7 +144,7 @@ impl Junit<'_> {
 
     pub(super) fn start_property(&mut self) -> Result<(), ReportError> {
         let Some(name) = self.xml.attribute(b"name") else { return Ok(()) };
-        let Some(case) = self.cases.last_mut() else {
+        let Some(case) = self.cases[..self.open_cases].last_mut() else {
             self.dialect = self.dialect.of_property(name);
             return Ok(());
         };

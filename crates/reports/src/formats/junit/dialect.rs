@@ -1,8 +1,6 @@
 //! What differs between the writers of JUnit XML: what identifies an item, and what a repeat means
 //! (`facts/formats.md`, sections 2 and 7). Must not know elements or tokens beyond the attributes handed in.
 
-use domain::ItemName;
-
 use crate::event::Repeats;
 
 /// A writer that needs rules of its own, as far as the file has shown.
@@ -24,6 +22,29 @@ pub(super) enum Dialect {
     Playwright,
     /// The browser with its version stands in suite and class.
     Karma,
+}
+
+/// The parts of an item's identity except its own name; kept from case to case, as they rarely change.
+#[derive(Debug, Default)]
+pub(super) struct Name {
+    pub(super) suite: Vec<String>,
+    pub(super) class: String,
+}
+
+impl Name {
+    fn set<'a>(&mut self, path: impl Iterator<Item = &'a str>, class: &str) {
+        let mut depth = 0;
+        for part in path {
+            match self.suite.get_mut(depth) {
+                Some(known) if known == part => {}
+                Some(known) => part.clone_into(known),
+                None => self.suite.push(part.to_owned()),
+            }
+            depth += 1;
+        }
+        self.suite.truncate(depth);
+        class.clone_into(&mut self.class);
+    }
 }
 
 /// One open suite, as written.
@@ -86,42 +107,31 @@ impl Dialect {
         }
     }
 
-    /// The item that a testcase within `suites` is about.
+    /// Who a testcase within `suites` is about.
     ///
     /// A suite that only repeats the class says nothing and is left out: so an aggregate, whose suites are named by
     /// package and name, and the single files agree. Never in it: hosts, time stamps, line numbers, the root's name.
-    pub(super) fn item(self, suites: &[Suite], class: &str, name: &str) -> ItemName {
-        let mut class = class;
+    pub(super) fn identify(self, suites: &[Suite], class: &str, into: &mut Name) {
         let slashed;
-        let mut project = None;
-        if self == Dialect::Karma
-            && let Some(suite) = suites.first()
-        {
-            class = without_browser(class, &suite.name);
-        }
-        if self == Dialect::Nextest {
-            class = without_stress(class);
-        }
+        let mut class = match (self, suites.first()) {
+            (Dialect::Karma, Some(suite)) => without_browser(class, &suite.name),
+            (Dialect::Nextest, _) => without_stress(class),
+            _ => class,
+        };
         if is_windows_path(class) {
             slashed = class.replace('\\', "/");
             class = &slashed;
         }
-        if self == Dialect::Playwright
-            && let Some(suite) = suites.last()
-            && suite.name == class
-        {
-            project = suite.hostname.as_deref();
+        if self == Dialect::Pytest && !class.is_empty() {
+            return into.set(std::iter::empty(), class);
         }
-        let class = Some(class).filter(|c| !c.is_empty());
-        if self == Dialect::Pytest && class.is_some() {
-            return ItemName::new([""; 0], class, name);
-        }
-        let path = suites.iter().filter_map(|suite| {
-            let repeats_class = class.is_some_and(|c| c == suite.name || suite.full_name.as_deref() == Some(c));
-            (!repeats_class).then(|| self.suite_name(&suite.name))
-        });
-        let path = path.filter(|part| Some(*part) != class).chain(project);
-        ItemName::new(path, class, name)
+        let says_more = |suite: &Suite| suite.name != class && suite.full_name.as_deref() != Some(class);
+        let parts = suites.iter().filter(|suite| says_more(suite)).map(|suite| self.suite_name(&suite.name));
+        let project = match suites.last() {
+            Some(suite) if self == Dialect::Playwright && suite.name == class => suite.hostname.as_deref(),
+            _ => None,
+        };
+        into.set(parts.filter(|part| !part.is_empty() && *part != class).chain(project), class);
     }
 
     /// A suite's name without what changes from run to run or machine to machine.
@@ -131,7 +141,7 @@ impl Dialect {
             Dialect::Nextest => without_stress(name),
             Dialect::Karma => browser(name).unwrap_or(name),
             // PHPUnit names the outermost suite by the path of its configuration.
-            _ if is_absolute(name) && (name.ends_with(".xml") || name.ends_with(".xml.dist")) => "",
+            _ if is_absolute(name) && is_configuration(name) => "",
             _ => time_stamp(name).unwrap_or(name),
         }
     }
@@ -139,13 +149,20 @@ impl Dialect {
 
 /// True for a suite named by a path that differs from machine to machine and stays in the identity.
 pub(super) fn is_unstable_path(name: &str) -> bool {
-    is_absolute(name) && !name.ends_with(".xml") && !name.ends_with(".xml.dist")
+    is_absolute(name) && !is_configuration(name)
+}
+
+/// `phpunit.xml`, `phpunit.xml.dist`
+fn is_configuration(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    [".xml", ".xml.dist"].iter().any(|end| path.ends_with(end))
 }
 
 fn is_absolute(name: &str) -> bool {
     let bytes = name.as_bytes();
     match bytes {
-        [b'/', rest @ ..] => rest.contains(&b'/') && !rest.contains(&b' '),
+        // A Bazel label begins with two slashes.
+        [b'/', rest @ ..] => !rest.starts_with(b"/") && rest.contains(&b'/') && !rest.contains(&b' '),
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
         _ => false,
     }
@@ -193,10 +210,20 @@ fn without_browser<'a>(class: &'a str, suite: &str) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use domain::ItemName;
+
     use super::*;
 
     fn suite(name: &str) -> Suite {
         Suite { name: name.to_owned(), ..Suite::default() }
+    }
+
+    impl Dialect {
+        fn item(self, suites: &[Suite], class: &str, name: &str) -> ItemName {
+            let mut parts = Name { suite: vec!["left over".to_owned(); 3], class: "left over".to_owned() };
+            self.identify(suites, class, &mut parts);
+            ItemName::new(&parts.suite, Some(parts.class.as_str()), name)
+        }
     }
 
     #[test]

@@ -7,12 +7,10 @@ mod case;
 mod dialect;
 mod notices;
 
-use std::collections::VecDeque;
-
-use domain::{Attempt, Outcome, Status};
+use domain::{Attempt, Status};
 
 use self::case::{Case, Gathered, Verdict, What};
-use self::dialect::{Dialect, Suite};
+use self::dialect::{Dialect, Name, Suite};
 use self::notices::{Kind, Notices};
 use crate::error::ReportError;
 use crate::event::{Event, Note, Place, RawOutcome, Reader, Sign};
@@ -53,6 +51,10 @@ struct Frame {
 struct Document {
     number: u32,
     cases: u64,
+    /// Those of them that stand in a suite.
+    in_suites: u64,
+    /// Attempts that cases list; some writers count them in their headers.
+    reruns: u64,
     /// What `tests=` of the root, and of the outermost suites together, claims.
     root_claim: Option<u64>,
     suites_claim: Option<u64>,
@@ -64,8 +66,12 @@ pub(crate) struct Junit<'a> {
     xml: Cursor<Input<'a>>,
     frames: Vec<Frame>,
     suites: Vec<Suite>,
+    /// The first `open_cases` are open; the one behind them is the one finished last. Never moved, always reused.
     cases: Vec<Case>,
-    spare: Vec<Case>,
+    open_cases: usize,
+    /// A case was finished and is to be handed out.
+    ready: bool,
+    name: Name,
     gathered: Vec<Gathered>,
     dialect: Dialect,
     document: Document,
@@ -73,16 +79,15 @@ pub(crate) struct Junit<'a> {
     outcomes: u64,
     decimal_said: [bool; 2],
     notices: Notices,
-    ready: VecDeque<RawOutcome>,
     ended: bool,
     fault: Option<ReportError>,
 }
 
 impl Reader for Junit<'_> {
-    fn next(&mut self) -> Result<Option<Event>, ReportError> {
+    fn next(&mut self) -> Result<Option<Event<'_>>, ReportError> {
         loop {
-            if let Some(outcome) = self.ready.pop_front() {
-                return Ok(Some(Event::Outcome(outcome)));
+            if std::mem::take(&mut self.ready) {
+                return Ok(Some(Event::Outcome(self.finished())));
             }
             if let Some(note) = self.notices.next() {
                 return Ok(Some(Event::Note(note)));
@@ -106,7 +111,9 @@ impl<'a> Junit<'a> {
             frames: Vec::new(),
             suites: Vec::new(),
             cases: Vec::new(),
-            spare: Vec::new(),
+            open_cases: 0,
+            ready: false,
+            name: Name::default(),
             gathered: Vec::new(),
             dialect: Dialect::default(),
             document: Document::default(),
@@ -114,7 +121,6 @@ impl<'a> Junit<'a> {
             outcomes: 0,
             decimal_said: [false; 2],
             notices: Notices::default(),
-            ready: VecDeque::new(),
             ended: false,
             fault: None,
         }
@@ -209,7 +215,7 @@ impl<'a> Junit<'a> {
             return self.odd(Oddities { entity, ..Oddities::default() });
         }
         if self.frames.is_empty() && self.document.number > 0 && !self.xml.text().trim_ascii().is_empty() {
-            let line = self.line();
+            let line = self.xml.line_of_text();
             self.notices.note(Kind::TextBehind, line);
         }
         Ok(())
@@ -217,7 +223,7 @@ impl<'a> Junit<'a> {
 
     fn start(&mut self, empty: bool) -> Result<(), ReportError> {
         let inside = self.frames.last().map(|f| f.element);
-        let element = element(self.xml.name(), inside, !self.cases.is_empty());
+        let element = element(self.xml.name(), inside, self.open_cases > 0);
         if inside.is_none() && !matches!(element, Element::Suites | Element::Suite | Element::Case) {
             self.xml.forget_open();
             self.behind();
@@ -276,7 +282,7 @@ impl<'a> Junit<'a> {
             let line = self.line();
             self.notices.odd(odd, line);
         }
-        let Some(case) = self.cases.last_mut() else { return };
+        let Some(case) = self.case() else { return };
         case.cut += u32::from(cut);
         match gathered.what {
             What::Verdict(verdict) => case.add_message(verdict, &text),
@@ -294,41 +300,53 @@ impl<'a> Junit<'a> {
         }
     }
 
+    /// The innermost open case, if any.
+    fn case(&mut self) -> Option<&mut Case> {
+        self.cases[..self.open_cases].last_mut()
+    }
+
     fn finish_case(&mut self) {
-        let Some(mut case) = self.cases.pop() else { return };
+        self.open_cases -= 1;
+        let case = &mut self.cases[self.open_cases];
+        external_id::from_name(&case.name, &mut case.external_ids);
+        self.dialect.identify(&self.suites, &case.class, &mut self.name);
+        self.document.reruns += case.attempts.len() as u64;
+        self.document.cases += 1;
+        self.document.in_suites += u64::from(!self.suites.is_empty());
+        self.outcomes += 1;
+        self.ready = true;
+    }
+
+    /// The case that was finished last.
+    fn finished(&mut self) -> RawOutcome<'_> {
+        let case = &mut self.cases[self.open_cases];
         let status = case.status();
+        let (suite, stamp) = self.suites.last().map_or((0, 0), |s| (s.number, s.stamp));
         let mut odd = Oddities::default();
         let message = case.message(status, &mut odd);
-        external_id::from_name(&case.name, &mut case.external_ids);
-        let item = self.dialect.item(&self.suites, &case.class, &case.name);
-        let outcome = Outcome {
-            item,
+        RawOutcome {
+            suite: &self.name.suite,
+            class: Some(self.name.class.as_str()).filter(|c| !c.is_empty()),
+            name: &case.name,
             status,
             duration_us: case.duration_us,
+            duration_with_comma_us: case.duration_with_comma_us,
             message,
             attempts: std::mem::take(&mut case.attempts),
             external_ids: std::mem::take(&mut case.external_ids),
-        };
-        let (suite, stamp) = self.suites.last().map_or((0, 0), |s| (s.number, s.stamp));
-        let place = Place { document: self.document.number, suite, stamp, line: case.line };
-        self.ready.push_back(RawOutcome {
-            outcome,
             repeats: self.dialect.repeats(),
-            place,
+            place: Place { document: self.document.number, suite, stamp, line: case.line },
             has_verdict: case.has_verdict(),
-            duration_with_comma_us: case.duration_with_comma_us,
             cut: case.cut,
-        });
-        self.outcomes += 1;
-        self.document.cases += 1;
-        self.spare.push(case);
+        }
     }
 
     /// The root ended: headers are compared with what was there.
     fn finish_document(&mut self) {
-        let Document { number, cases, root_claim, suites_claim } = std::mem::take(&mut self.document);
-        let claims = [root_claim, suites_claim];
-        let agreed = claims.into_iter().flatten().any(|claim| claim == cases);
+        let Document { number, cases, in_suites, reruns, root_claim, suites_claim } =
+            std::mem::take(&mut self.document);
+        let holds = |claim: Option<u64>, n: u64| claim.is_some_and(|claim| claim == n || claim == n + reruns);
+        let agreed = holds(root_claim, cases) || holds(suites_claim, in_suites);
         if cases > 0
             && !agreed
             && let Some(claim) = suites_claim.or(root_claim)
@@ -366,7 +384,7 @@ impl<'a> Junit<'a> {
     }
 
     fn set_duration(&mut self, time: Time) {
-        let Some(case) = self.cases.last_mut() else { return };
+        let Some(case) = self.case() else { return };
         case.timed |= time != Time::Absent;
         match time {
             Time::Sure(us, _) => case.duration_us = Some(us),
