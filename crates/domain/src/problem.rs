@@ -88,6 +88,8 @@ codes! {
     MethodNotAllowed = "method-not-allowed", 405, Never, No, "this path does not take that method";
     /// A push that no record exists of.
     UnknownPush = "unknown-push", 404, Begin, No, "no push with this key is recorded";
+    /// A body that stopped arriving before its end.
+    BodyIncomplete = "body-incomplete", 408, SameKey, No, "the body did not arrive whole";
     /// The key is being applied right now and the wait was bounded.
     InFlight = "in-flight", 409, SameKey, No, "this key is being applied right now";
     /// The data was deleted; a late retry never writes again.
@@ -116,6 +118,8 @@ codes! {
     StoreUnavailable = "store-unavailable", 503, SameKey, No, "the store cannot write now";
     /// The store lost its connection or its disk during the commit.
     CommitUnknown = "commit-unknown", 503, SameKey, Unknown, "the commit's outcome is unknown";
+    /// Made by a client, never sent by a server: a refusal in words that are none of ours, with the status it came with.
+    ForeignAnswer = "foreign-answer", 400, Never, No, "the answer is not from a Tallyonce server";
 }
 
 /// A problem document: what happened, what it means for the recorded data, what to do.

@@ -1,0 +1,131 @@
+//! One entry of the outbox: locked while it is delivered, removed when its receipt is there.
+//! Must not be removed for any other reason.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use domain::Delivery;
+use thiserror::Error;
+
+use crate::deliver::Ended;
+use crate::parcel::files::sync_folder_of;
+use crate::parcel::{Header, Parcel, SealedError};
+
+use super::{OutboxError, sequence};
+
+/// A file in the outbox that is no whole push: its writer was killed, or the disk damaged it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokenEntry {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A whole push in the outbox.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    path: PathBuf,
+    header: Header,
+}
+
+/// An entry that cannot be taken for delivery.
+#[derive(Debug, Error)]
+pub enum LockError {
+    /// Another process is delivering it.
+    #[error("another process is delivering {path} right now", path = path.display())]
+    Held {
+        /// The entry.
+        path: PathBuf,
+    },
+    /// Another process has delivered it, and removed it.
+    #[error("{path} has been delivered by another process", path = path.display())]
+    Gone {
+        /// The entry.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error("{path} cannot be locked: {source}", path = path.display())]
+    Io {
+        /// The entry.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// Holds an entry until it is dropped, or its process dies in whatever way.
+#[derive(Debug)]
+#[must_use = "the entry is free again when this is dropped"]
+pub struct EntryLock {
+    _file: File,
+}
+
+impl Entry {
+    pub(super) fn read(path: &Path) -> Result<Self, SealedError> {
+        let Parcel { header, .. } = Parcel::open_sealed(path)?;
+        Ok(Self { path: path.to_owned(), header })
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything of its push but the outcomes.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Sorts entries of one key oldest first. Ordinals come before the sequence, for folders of several machines laid
+    /// together; the time only breaks ties.
+    pub(super) fn order(&self) -> (u64, u64, String, PathBuf) {
+        let name = self.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        let ordinal = self.header.sender.ordinal.map_or(0, |o| o.0);
+        (ordinal, sequence(name), self.header.created_at.clone(), self.path.clone())
+    }
+
+    /// Takes the entry for delivery; never waits.
+    pub fn lock(&self) -> Result<EntryLock, LockError> {
+        let path = || self.path.clone();
+        let gone_or = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => LockError::Gone { path: path() },
+            _ => LockError::Io { path: path(), source },
+        };
+        let file = File::open(&self.path).map_err(gone_or)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held { path: path() }),
+            Err(TryLockError::Error(source)) => return Err(LockError::Io { path: path(), source }),
+        }
+        // Between opening and locking, whoever held it may have delivered and removed it.
+        fs::metadata(&self.path).map_err(gone_or)?;
+        Ok(EntryLock { _file: file })
+    }
+
+    /// Reads it whole.
+    pub fn load(&self) -> Result<Parcel, OutboxError> {
+        Parcel::open_sealed(&self.path).map_err(|source| OutboxError::Broken { path: self.path.clone(), source })
+    }
+
+    /// Removes it, durably. Only with a receipt in hand: [`settle`] does that.
+    pub fn remove(&self) -> Result<(), OutboxError> {
+        let removed = match fs::remove_file(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        removed
+            .and_then(|()| sync_folder_of(&self.path))
+            .map_err(|source| OutboxError::Io { path: self.path.clone(), source })
+    }
+}
+
+/// Removes an entry if its delivery ended with a receipt, and says whether it did. Everything else stays: a refused push
+/// can be delivered once its cause is mended, an unconfirmed one must be.
+pub fn settle(entry: &Entry, ended: &Ended) -> Result<bool, OutboxError> {
+    let Delivery::Recorded(_) = ended.delivery else { return Ok(false) };
+    fail::fail_point!("k9");
+    entry.remove()?;
+    Ok(true)
+}

@@ -1,0 +1,182 @@
+//! The folder that keeps pushes until a receipt is there: durable before the first byte is sent, one file per entry.
+//! Must not send anything, and must not decide where an entry goes.
+//!
+//! A file is named `SEQUENCE-KEY-CONTENT.push`: a number that orders, 16 hex digits over destination, project and key,
+//! and 16 over the content. So the same push put twice is one file, and no clock orders entries of one machine.
+//! Of two entries with one name the later stands: same outcomes, newer sender.
+
+mod entry;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use domain::Digest;
+use thiserror::Error;
+
+use crate::parcel::files::{sync_folder, sync_folder_of};
+use crate::parcel::{Header, Parcel, SealedError};
+
+pub use entry::{BrokenEntry, Entry, EntryLock, LockError, settle};
+
+const SUFFIX: &str = ".push";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+/// Taken while an entry is put, and shared while entries are listed.
+const LOCK_NAME: &str = ".lock";
+const SEQUENCE_DIGITS: usize = 8;
+
+/// An outbox that cannot do what it is for.
+#[derive(Debug, Error)]
+pub enum OutboxError {
+    /// The file system refused.
+    #[error("outbox {path}: {source}", path = path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+    /// An entry's file is no whole push.
+    #[error("outbox entry {path}: {source}", path = path.display())]
+    Broken {
+        /// The entry.
+        path: PathBuf,
+        /// Why.
+        source: SealedError,
+    },
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> OutboxError + use<> {
+    let path = path.to_owned();
+    move |source| OutboxError::Io { path, source }
+}
+
+/// A folder of entries. Several processes may share it.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    folder: PathBuf,
+}
+
+impl Outbox {
+    /// The outbox in this folder, which is made if it isn't there.
+    pub fn open(folder: impl Into<PathBuf>) -> Result<Self, OutboxError> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder).and_then(|()| sync_folder_of(&folder)).map_err(at(&folder))?;
+        Ok(Self { folder })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Keeps a parcel: on the disk, file and folder, when this returns. If another process is delivering the very same
+    /// content under the same key, its entry is given back untouched, and [`Entry::lock`] will say who holds it.
+    pub fn put(&self, parcel: &Parcel) -> Result<Entry, OutboxError> {
+        let lock_path = self.folder.join(LOCK_NAME);
+        let guard = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .and_then(|file| file.lock().map(|()| file))
+            .map_err(at(&lock_path))?;
+        let identity = identity(&parcel.header);
+        let names = self.names()?;
+        let known = names.iter().find(|name| name.ends_with(&identity));
+        let name = known.cloned().unwrap_or_else(|| format!("{:0SEQUENCE_DIGITS$}{identity}", next_sequence(&names)));
+        let path = self.folder.join(name);
+        if known.is_none() || !held_and_whole(&path) {
+            write_whole(&path, parcel)?;
+        }
+        drop(guard);
+        Entry::read(&path).map_err(|source| OutboxError::Broken { path, source })
+    }
+
+    /// All entries, those of one key oldest first (by ordinal, then in the order in which they were put), and files that
+    /// are no whole entry. Waits while another process puts one, so that a half-written file is always a dead one.
+    pub fn entries(&self) -> Result<(Vec<Entry>, Vec<BrokenEntry>), OutboxError> {
+        // Without a lock file nobody has ever put anything here: a folder that was uploaded, perhaps read-only.
+        let _guard = File::open(self.folder.join(LOCK_NAME)).ok().filter(|file| file.lock_shared().is_ok());
+        let mut entries = Vec::new();
+        let mut broken = Vec::new();
+        for name in self.names()? {
+            let path = self.folder.join(&name);
+            match Entry::read(&path) {
+                Ok(entry) => entries.push(entry),
+                Err(SealedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(why) => broken.push(BrokenEntry { path, why: why.to_string() }),
+            }
+        }
+        entries.sort_by_cached_key(Entry::order);
+        Ok((entries, broken))
+    }
+
+    /// Names of entries and of temporary files, sorted.
+    fn names(&self) -> Result<Vec<String>, OutboxError> {
+        let mut names = Vec::new();
+        for file in fs::read_dir(&self.folder).map_err(at(&self.folder))? {
+            let name = file.map_err(at(&self.folder))?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            if name.ends_with(SUFFIX) || (name.contains(SUFFIX) && name.ends_with(TEMPORARY_SUFFIX)) {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// The part of a name that says which push it is: `-KEY-CONTENT.push`.
+fn identity(header: &Header) -> String {
+    let mut key = Vec::new();
+    for part in [header.destination.as_str(), header.place.project.as_str(), header.key.as_str()] {
+        key.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        key.extend_from_slice(part.as_bytes());
+    }
+    let key = Digest::of(&key).to_string();
+    let content = header.content.to_string();
+    format!("-{}-{}{SUFFIX}", &key[..16], &content[..16])
+}
+
+/// The number in front of a name.
+fn sequence(name: &str) -> u64 {
+    name.split_once('-').and_then(|(number, _)| number.parse().ok()).unwrap_or(0)
+}
+
+fn next_sequence(names: &[String]) -> u64 {
+    names.iter().map(|name| sequence(name)).max().unwrap_or(0).saturating_add(1)
+}
+
+/// True if another handle, of this process or another one, holds the file's lock.
+fn is_held(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn held_and_whole(path: &Path) -> bool {
+    is_held(path) && Entry::read(path).is_ok()
+}
+
+/// Temporary file, flush, rename, flush the folder. Only under the outbox's lock.
+fn write_whole(path: &Path, parcel: &Parcel) -> Result<(), OutboxError> {
+    let bytes = parcel.encode().map_err(at(path))?;
+    let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
+    name.push(format!(".{}{TEMPORARY_SUFFIX}", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let mut file = File::create(&temporary).map_err(at(&temporary))?;
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    file.write_all(first)
+        .and_then(|()| {
+            fail::fail_point!("k10");
+            file.write_all(second)
+        })
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, path))
+        .map_err(|source| {
+            // The error that matters is this one; half a file left behind is reported as such by `entries`.
+            let _ = fs::remove_file(&temporary);
+            OutboxError::Io { path: temporary.clone(), source }
+        })?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    sync_folder(folder).map_err(at(folder))
+}

@@ -1,0 +1,16 @@
+//! Delivering, tested through the crate's public API.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "helpers of tests may panic and print"
+)]
+
+mod api;
+mod classify;
+mod deliver;
+mod destination;
+mod http;
+mod outbox;
+mod parcel;
+mod support;
