@@ -10,9 +10,13 @@ use super::dialect::{Dialect, Suite, is_unstable_path};
 use super::notices::Kind;
 use super::{Element, Junit};
 use crate::error::ReportError;
+use crate::event::{Note, Sign};
 use crate::external_id;
 use crate::seconds::Time;
 use crate::text::{self, Bounded, Oddities};
+
+/// A duration beyond this is hardly in seconds, in microseconds: 3 hours.
+const PLAUSIBLE_US_MAX: u64 = 3 * 3600 * 1_000_000;
 
 /// Attributes of a suite whose order is looked at.
 const ORDER_MAX: usize = 8;
@@ -157,6 +161,39 @@ impl Junit<'_> {
             None => self.gather(What::ExternalIds, String::new(), None),
         }
         self.odd(odd)
+    }
+
+    /// Notes what a time proves, or what is wrong with it.
+    pub(super) fn note_time(&mut self, time: Time) {
+        let kind = match time {
+            Time::Sure(us, sign) => {
+                if let Some(sign) = sign
+                    && !std::mem::replace(&mut self.decimal_said[usize::from(sign == Sign::Comma)], true)
+                {
+                    self.notices.say(Note::Decimal(sign));
+                }
+                (us.0 > PLAUSIBLE_US_MAX).then_some(Kind::LongTime)
+            }
+            Time::Negative => Some(Kind::NegativeTime),
+            Time::Unusable => Some(Kind::UnusableTime),
+            Time::Doubtful { .. } | Time::Absent => None,
+        };
+        if let Some(kind) = kind {
+            let line = self.line();
+            self.notices.note(kind, line);
+        }
+    }
+
+    pub(super) fn set_duration(&mut self, time: Time) {
+        let Some(case) = self.case() else { return };
+        case.timed |= time != Time::Absent;
+        match time {
+            Time::Sure(us, _) => case.duration_us = Some(us),
+            Time::Doubtful { thousands, decimal } => {
+                (case.duration_us, case.duration_with_comma_us) = (Some(thousands), Some(decimal));
+            }
+            Time::Absent | Time::Negative | Time::Unusable => {}
+        }
     }
 }
 

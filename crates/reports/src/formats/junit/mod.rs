@@ -13,16 +13,13 @@ use self::case::{Case, Gathered, Verdict, What};
 use self::dialect::{Dialect, Name, Suite};
 use self::notices::{Kind, Notices};
 use crate::error::ReportError;
-use crate::event::{Event, Note, Place, RawOutcome, Reader, Sign};
+use crate::event::{Event, Note, Place, RawOutcome, Reader};
 use crate::external_id;
 use crate::formats::Input;
-use crate::seconds::{Time, time};
+use crate::seconds::time;
 use crate::source::Fault;
 use crate::text::Oddities;
 use crate::xml::{Cursor, Token, XmlError};
-
-/// A duration beyond this is hardly in seconds, in microseconds: 3 hours.
-const PLAUSIBLE_US_MAX: u64 = 3 * 3600 * 1_000_000;
 
 /// What an open element is to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -360,39 +357,6 @@ impl<'a> Junit<'a> {
         self.suites.clear();
         self.xml.forget_open();
         self.dialect = Dialect::default();
-    }
-
-    /// Notes what a time proves, or what is wrong with it.
-    fn note_time(&mut self, time: Time) {
-        let kind = match time {
-            Time::Sure(us, sign) => {
-                if let Some(sign) = sign
-                    && !std::mem::replace(&mut self.decimal_said[usize::from(sign == Sign::Comma)], true)
-                {
-                    self.notices.say(Note::Decimal(sign));
-                }
-                (us.0 > PLAUSIBLE_US_MAX).then_some(Kind::LongTime)
-            }
-            Time::Negative => Some(Kind::NegativeTime),
-            Time::Unusable => Some(Kind::UnusableTime),
-            Time::Doubtful { .. } | Time::Absent => None,
-        };
-        if let Some(kind) = kind {
-            let line = self.line();
-            self.notices.note(kind, line);
-        }
-    }
-
-    fn set_duration(&mut self, time: Time) {
-        let Some(case) = self.case() else { return };
-        case.timed |= time != Time::Absent;
-        match time {
-            Time::Sure(us, _) => case.duration_us = Some(us),
-            Time::Doubtful { thousands, decimal } => {
-                (case.duration_us, case.duration_with_comma_us) = (Some(thousands), Some(decimal));
-            }
-            Time::Absent | Time::Negative | Time::Unusable => {}
-        }
     }
 }
 
