@@ -2,7 +2,7 @@
 //! phases, or items that can't be told apart (the rule set at the end of `facts/formats.md`, section 7).
 //! Must not know formats: dialects have said what a repeat of theirs means ([`Repeats`]).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, hash_map};
 
 use domain::{ItemHash, Outcome, ReportSummary, Status};
 
@@ -22,7 +22,8 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
     let elements = files.iter().map(|file| file.entries.len()).sum();
     let mut fold = Fold {
         outcomes: Vec::with_capacity(elements),
-        held: HashMap::with_capacity(elements),
+        slots: HashMap::with_capacity(elements),
+        held: Vec::with_capacity(elements),
         summary: ReportSummary::default(),
     };
     let mut names = BTreeSet::new();
@@ -94,7 +95,9 @@ enum Repeat {
 #[derive(Debug)]
 struct Fold {
     outcomes: Vec<Outcome>,
-    held: HashMap<ItemHash, Held>,
+    /// Where in `held` an item is: a small table, as most look-ups miss the cache. Outcomes are bounded far below 2^32.
+    slots: HashMap<ItemHash, u32>,
+    held: Vec<Held>,
     summary: ReportSummary,
 }
 
@@ -109,14 +112,16 @@ impl Fold {
             has_verdict: entry.has_verdict,
             namesakes: 1,
         };
-        let held = match self.held.entry(entry.hash) {
-            std::collections::hash_map::Entry::Vacant(slot) => {
-                slot.insert(fresh);
+        let slot = match self.slots.entry(entry.hash) {
+            hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(self.held.len() as u32);
+                self.held.push(fresh);
                 self.outcomes.push(entry.outcome);
                 return;
             }
-            std::collections::hash_map::Entry::Occupied(slot) => slot.into_mut(),
+            hash_map::Entry::Occupied(occupied) => *occupied.get() as usize,
         };
+        let held = &mut self.held[slot];
         let earlier = &mut self.outcomes[held.outcome];
         match what(*held, earlier.status, source, &entry) {
             Repeat::Attempt { failed } => {
