@@ -44,7 +44,10 @@ impl ItemName {
     /// The one way in: each part normalised (NFC, no ANSI sequences or control characters, white space folded,
     /// bounded). Empty suites and an empty class are left out; an empty name stays empty.
     pub fn new<S: AsRef<str>>(suite: impl IntoIterator<Item = S>, class: Option<&str>, name: &str) -> Self {
-        let mut path: Vec<String> = suite.into_iter().map(|s| normal(s.as_ref())).filter(|s| !s.is_empty()).collect();
+        let suite = suite.into_iter();
+        // Millions of these are held at a time: no room beyond what is needed.
+        let mut path = Vec::with_capacity(suite.size_hint().0);
+        path.extend(suite.map(|s| normal(s.as_ref())).filter(|s| !s.is_empty()));
         if path.len() > limits::SUITE_DEPTH_MAX {
             let rest = path.split_off(limits::SUITE_DEPTH_MAX - 1);
             path.push(normal(&rest.join("/")));
@@ -200,7 +203,8 @@ fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     // Counts instead of early exits become a few wide instructions, and nearly every name is plain.
     let odd = bytes.iter().filter(|b| !(0x20..0x7f).contains(*b)).count();
-    let doubled = bytes.iter().zip(bytes.get(1..).unwrap_or_default()).filter(|(a, b)| **a == b' ' && **b == b' ').count();
+    let doubled =
+        bytes.iter().zip(bytes.get(1..).unwrap_or_default()).filter(|(a, b)| **a == b' ' && **b == b' ').count();
     odd == 0 && doubled == 0 && bytes.first() != Some(&b' ') && bytes.last() != Some(&b' ')
 }
 

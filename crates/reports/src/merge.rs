@@ -37,10 +37,12 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
             names.insert(file.name.clone());
         }
         warnings.append(&mut file.warnings);
-        for document in &documents {
-            if let Some(text) = dropped.get(&(index, *document)) {
-                warnings.push(Warning { file: file.name.clone(), line: None, text: text.clone() });
-            }
+        let repeated = documents.iter().filter_map(|document| dropped.get(&(index, *document)));
+        let count = repeated.clone().count();
+        if let Some(text) = repeated.clone().next() {
+            let more =
+                if count > 1 { format!(" (and {} documents more of this file)", count - 1) } else { String::new() };
+            warnings.push(Warning { file: file.name.clone(), line: None, text: format!("{text}{more}") });
         }
         fold.summary.damaged += u64::from(file.damage.is_some());
         damage.extend(file.damage.take());

@@ -28,14 +28,13 @@ impl Units {
             self.0.push(Unit { document, suites: Vec::new(), programs: entry.repeats == Repeats::Programs });
         }
         let Some(unit) = self.0.last_mut() else { return };
-        // Nested suites may come back to one further up: it is near the end.
-        let at = match unit.suites.iter().rposition(|(number, _)| *number <= suite) {
-            Some(at) if unit.suites[at].0 == suite => at,
-            before => {
-                let at = before.map_or(0, |at| at + 1);
+        // Usually the last one; nested suites may come back to one further up.
+        let at = match unit.suites.last() {
+            Some((number, _)) if *number == suite => unit.suites.len() - 1,
+            _ => unit.suites.binary_search_by_key(&suite, |(number, _)| *number).unwrap_or_else(|at| {
                 unit.suites.insert(at, (suite, u128::from(entry.place.stamp)));
                 at
-            }
+            }),
         };
         let print = &mut unit.suites[at].1;
         *print = mixed(*print, entry);

@@ -259,3 +259,21 @@ fn what_is_no_report_in_the_corpus_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_long_name_is_cut_to_one_that_stays_the_same() {
+    let name = "parameter ".repeat(100_000);
+    let report =
+        |name: &str| format!("<testsuite name='s'><testcase name='{name}'/><testcase name='{name}x'/></testsuite>");
+    let read = collect(&[("r.xml", report(&name).as_bytes())], false).unwrap();
+    assert_eq!((read.outcomes.len(), read.warnings.len()), (2, 0), "two long names never meet");
+    assert_eq!(read.outcomes[0].item, domain::ItemName::new(["s"], None, &name));
+}
+
+#[test]
+fn what_is_said_is_bounded() {
+    let documents = "<testsuite tests='9'><testcase name='a'/></testsuite>\n".repeat(5000);
+    let read = collect(&[("r.xml", documents.as_bytes())], false).unwrap();
+    assert_eq!((read.outcomes.len(), read.summary.outcomes), (1, 1));
+    assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
+}

@@ -1,6 +1,7 @@
 //! What start tags say: the attributes of suites, testcases, verdicts and properties, taken in.
 //! Must not know tokens beyond the current tag, or verdicts.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hasher};
 
 use domain::Status;
@@ -44,9 +45,9 @@ impl Junit<'_> {
                 *slot = name;
             }
             match name {
-                b"name" => suite.name = text::value(raw, &mut odd).into_owned(),
-                b"package" => package = Some(text::value(raw, &mut odd).into_owned()),
-                b"hostname" => suite.hostname = Some(text::value(raw, &mut odd).into_owned()),
+                b"name" => suite.name = name_of(raw, &mut odd).into_owned(),
+                b"package" => package = Some(name_of(raw, &mut odd).into_owned()),
+                b"hostname" => suite.hostname = Some(name_of(raw, &mut odd).into_owned()),
                 b"timestamp" => suite.stamp = stamp(raw),
                 b"tests" => suite.claimed = count(raw),
                 _ => {}
@@ -79,9 +80,9 @@ impl Junit<'_> {
         let mut unknown_status = false;
         for (name, raw) in self.xml.attributes() {
             match name {
-                b"name" => case.name.push_str(&text::value(raw, &mut odd)),
-                b"classname" => replace(&mut case.class, &text::value(raw, &mut odd)),
-                b"class" if case.class.is_empty() => replace(&mut case.class, &text::value(raw, &mut odd)),
+                b"name" => replace(&mut case.name, &name_of(raw, &mut odd)),
+                b"classname" => replace(&mut case.class, &name_of(raw, &mut odd)),
+                b"class" if case.class.is_empty() => replace(&mut case.class, &name_of(raw, &mut odd)),
                 b"time" => seconds = Some(crate::seconds::time(raw)),
                 b"duration" => duration = Some(crate::seconds::time(raw)),
                 b"status" | b"result" => {
@@ -195,6 +196,15 @@ impl Junit<'_> {
             Time::Absent | Time::Negative | Time::Unusable => {}
         }
     }
+}
+
+/// A name; one far beyond its bound is cut at once, to what it will be as part of an item, since many may be open.
+fn name_of<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
+    let name = text::value(raw, odd);
+    if name.len() <= 2 * domain::limits::ITEM_PART_BYTES_MAX {
+        return name;
+    }
+    Cow::Owned(domain::ItemName::new([""; 0], None, &name).name().to_owned())
 }
 
 fn replace(into: &mut String, text: &str) {

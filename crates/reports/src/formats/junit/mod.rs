@@ -75,6 +75,7 @@ pub(crate) struct Junit<'a> {
     suites_seen: u32,
     outcomes: u64,
     decimal_said: [bool; 2],
+    mismatch_said: bool,
     notices: Notices,
     ended: bool,
     fault: Option<ReportError>,
@@ -117,6 +118,7 @@ impl<'a> Junit<'a> {
             suites_seen: 0,
             outcomes: 0,
             decimal_said: [false; 2],
+            mismatch_said: false,
             notices: Notices::default(),
             ended: false,
             fault: None,
@@ -347,6 +349,7 @@ impl<'a> Junit<'a> {
         if cases > 0
             && !agreed
             && let Some(claim) = suites_claim.or(root_claim)
+            && !std::mem::replace(&mut self.mismatch_said, true)
         {
             self.warn(None, format!("headers claim {claim} tests, but there are {cases} test elements; these count"));
         }
