@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::classify::{classify_failure, classify_refusal};
+use crate::classify::{classify_failure, classify_refusal, problem};
 use crate::destination::HttpUrl;
 use crate::http::{Http, HttpSettings, Request, SettingsError};
 use crate::tallyonce::Query;
@@ -19,10 +19,10 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// A request that didn't end in an answer of the kind asked for.
 #[derive(Debug, Error)]
 pub enum ApiError {
-    /// It was refused, and nothing of it took effect.
+    /// A server of ours said no, in its own words: `written` and `retry` in them say what that means.
     #[error("{}: {}", .0.title, .0.detail)]
     Problem(Box<Problem>),
-    /// It never arrived, or the server was too busy to begin.
+    /// It never arrived.
     #[error("the server was not reached: {}", .0.what)]
     Unreachable(Cause),
     /// No answer, or one that tells nothing. If it asked for a change, that may have taken effect.
@@ -92,7 +92,10 @@ impl ApiClient {
         let request = Request { method, path: &path, headers, body, answer_bytes_max: ANSWER_BYTES_MAX };
         let refused: Delivery<()> = match self.http.send(request).await {
             Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer.body),
-            Ok(answer) => classify_refusal(&answer),
+            Ok(answer) => match problem(&answer) {
+                Some(problem) => return Err(ApiError::Problem(Box::new(problem))),
+                None => classify_refusal(&answer),
+            },
             Err(failure) => classify_failure(&failure),
         };
         Err(match refused {

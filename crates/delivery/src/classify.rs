@@ -177,7 +177,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// A problem document of ours, also one with a code that this version doesn't know.
-fn problem(answer: &Answer) -> Option<Problem> {
+pub(crate) fn problem(answer: &Answer) -> Option<Problem> {
     /// What every problem document of ours holds, whatever its version.
     #[derive(serde::Deserialize)]
     struct Newer {

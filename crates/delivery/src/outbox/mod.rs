@@ -89,6 +89,10 @@ impl Outbox {
         if known.is_none() || !held_and_whole(&path) {
             write_whole(&path, parcel)?;
         }
+        // What a killed writer left of this very push is superseded; under the lock no writer is alive.
+        for left in names.iter().filter(|name| name.contains(&identity) && name.ends_with(TEMPORARY_SUFFIX)) {
+            let _ = fs::remove_file(self.folder.join(left));
+        }
         drop(guard);
         Entry::read(&path).map_err(|source| OutboxError::Broken { path, source })
     }

@@ -38,6 +38,11 @@ async fn every_other_end_says_what_is_known() {
     let problem = serde_json::to_vec(&Problem::new(ProblemCode::NotFound, "no such round")).unwrap();
     let refused = ask(answer("404 Not Found", &[], &problem)).await;
     assert!(matches!(refused, Err(ApiError::Problem(p)) if p.code == ProblemCode::NotFound));
+    for code in [ProblemCode::UnknownPush, ProblemCode::Overloaded, ProblemCode::Internal] {
+        let problem = serde_json::to_vec(&Problem::new(code, "words")).unwrap();
+        let refused = ask(answer(&format!("{} No", code.status()), &[], &problem)).await;
+        assert!(matches!(refused, Err(ApiError::Problem(p)) if p.code == code), "{code:?}");
+    }
     let strange = ask(answer("404 Not Found", &[], b"<html>")).await;
     assert!(matches!(strange, Err(ApiError::Problem(p)) if p.code == ProblemCode::ForeignAnswer));
     assert!(matches!(ask(answer("502 Bad Gateway", &[], b"")).await, Err(ApiError::Unclear(_))));

@@ -5,11 +5,11 @@ use std::sync::Once;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use delivery::{Handed, HttpSettings, HttpUrl, Parcel, ProxySettings, Secret, SettingsError, TallyonceTarget, Target};
-use domain::{Delivery, Problem, ProblemCode};
+use domain::{Delivery, Outcome, Problem, ProblemCode, outcome::Status};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
-use crate::support::{KEY, Play, answer, pack, push, recorded, server};
+use crate::support::{KEY, Play, answer, outcome, pack, push, push_of, recorded, server};
 
 pub(crate) fn settings() -> HttpSettings {
     static PROVIDER: Once = Once::new();
@@ -209,4 +209,19 @@ async fn a_large_body_gets_more_time() {
     let parcel: Parcel = pack(push());
     let quick = tokio::time::timeout(std::time::Duration::from_millis(150), target.deliver(&parcel)).await;
     assert!(quick.is_err(), "given up before the body's own time had passed");
+}
+
+#[tokio::test]
+async fn an_answer_before_the_whole_body_was_read_is_heard() {
+    let mut noise = vec![0; 7_000_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    let message: String = noise.iter().map(|byte| char::from(b' ' + byte % 95)).collect();
+    let large = push_of(vec![Outcome { message: Some(message), ..outcome("breaks", Status::Failed) }]);
+    let parcel = pack(large);
+    assert!(parcel.body.len() > 5_000_000, "it must not fit into the sockets' buffers");
+    let problem = serde_json::to_vec(&Problem::new(ProblemCode::TooLarge, "at most 32 MiB")).unwrap();
+    let Play::Answer(bytes) = answer("413 Content Too Large", &[], &problem) else { unreachable!() };
+    let (url, _seen) = server(vec![Play::Early(bytes)]).await;
+    let delivery = TallyonceTarget::new(url, &settings()).unwrap().deliver(&parcel).await;
+    assert!(matches!(&delivery, Delivery::Rejected(p) if p.code == ProblemCode::TooLarge), "{delivery:?}");
 }

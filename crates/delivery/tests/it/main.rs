@@ -10,7 +10,10 @@ mod api;
 mod classify;
 mod deliver;
 mod destination;
+#[cfg(feature = "failpoints")]
+mod failpoints;
 mod http;
 mod outbox;
 mod parcel;
 mod support;
+mod tls;

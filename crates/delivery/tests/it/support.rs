@@ -14,8 +14,8 @@ use domain::outcome::{DurationUs, Outcome, Status};
 use domain::push::{ContentId, OnDifference, OrdinalScope, Origin, Outcomes, Place, Push, PushId, Sender};
 use domain::receipt::{Receipt, ReceiptResult};
 use domain::summary::ReportSummary;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 pub(crate) const KEY: &str = "github:acme/shop:run:42:job:e2e:shard:3-8";
@@ -128,6 +128,8 @@ impl Clock for FakeClock {
 pub(crate) enum Play {
     /// Answers these bytes and closes.
     Answer(Vec<u8>),
+    /// Answers these bytes as soon as the head is there, and never reads the body.
+    Early(Vec<u8>),
     /// Resets the connection without an answer.
     Reset,
     /// Closes it in good order without an answer.
@@ -160,6 +162,12 @@ pub(crate) async fn server(plays: Vec<Play>) -> (HttpUrl, mpsc::Receiver<Seen>) 
         let mut stalled = Vec::new();
         for play in plays {
             let (mut stream, _) = listener.accept().await.unwrap();
+            if let Play::Early(bytes) = play {
+                read_head(&mut stream, &mut Vec::new()).await;
+                stream.write_all(&bytes).await.unwrap();
+                stalled.push(stream);
+                continue;
+            }
             sender.send(read_request(&mut stream).await).await.unwrap();
             match play {
                 Play::Answer(bytes) => {
@@ -168,7 +176,7 @@ pub(crate) async fn server(plays: Vec<Play>) -> (HttpUrl, mpsc::Receiver<Seen>) 
                 }
                 Play::Reset => stream.set_zero_linger().unwrap(),
                 Play::Close => {}
-                Play::Stall => stalled.push(stream),
+                Play::Early(_) | Play::Stall => stalled.push(stream),
             }
         }
         drop(listener);
@@ -179,14 +187,9 @@ pub(crate) async fn server(plays: Vec<Play>) -> (HttpUrl, mpsc::Receiver<Seen>) 
     (url, seen)
 }
 
-async fn read_request(stream: &mut TcpStream) -> Seen {
+pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Seen {
     let mut bytes = Vec::new();
-    let head_end = loop {
-        if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
-            break at + 4;
-        }
-        assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the client closed within its head");
-    };
+    let head_end = read_head(stream, &mut bytes).await;
     let mut seen = Seen { head: String::from_utf8(bytes[..head_end].to_vec()).unwrap(), body: Vec::new() };
     let length: usize = seen.header("content-length").map_or(0, |l| l.parse().unwrap());
     while bytes.len() < head_end + length {
@@ -194,6 +197,16 @@ async fn read_request(stream: &mut TcpStream) -> Seen {
     }
     seen.body = bytes.split_off(head_end);
     seen
+}
+
+/// Reads until the head is there, and says where it ends.
+async fn read_head(stream: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> usize {
+    loop {
+        if let Some(at) = bytes.windows(4).position(|w| w == b"\r\n\r\n") {
+            return at + 4;
+        }
+        assert!(stream.read_buf(bytes).await.unwrap() > 0, "the client closed within its head");
+    }
 }
 
 /// An answer whose length is right unless the headers give another one.
