@@ -2,7 +2,28 @@
 //! passes. Must not know HTTP, report formats or vendors, and must not decide: it asks `domain::protocol`.
 
 mod api;
+mod codec;
+mod cursor;
 mod error;
+mod receipts;
+mod sqlite;
+
+use std::path::Path;
+use std::sync::Arc;
 
 pub use api::{Absent, Answer, Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store};
 pub use error::StoreError;
+
+/// Opens the store at an address: `sqlite:PATH`, created and migrated if need be. Blocks for as long as that takes.
+///
+/// # Errors
+/// [`StoreError::BadUrl`] for an address of another form, [`StoreError::NewerSchema`] for a store that a newer program
+/// wrote.
+pub fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+    let bad = |why: &str| StoreError::BadUrl { url: url.to_owned(), why: why.to_owned() };
+    let path = url.strip_prefix("sqlite:").ok_or_else(|| bad("it does not begin with sqlite:"))?;
+    if path.is_empty() || path == ":memory:" {
+        return Err(bad("sqlite: needs the path of a file"));
+    }
+    Ok(Arc::new(sqlite::SqliteStore::open(Path::new(path))?))
+}

@@ -1,0 +1,168 @@
+//! A person's decision that a revision's verdicts count, in the writer's transaction.
+
+use domain::protocol::Known;
+use domain::verdict::RevisionKind;
+use domain::{ItemName, PushId, Receipt};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::connect::broken;
+use super::content::{Snap, content, fold, names_of};
+use super::known::{KnownPush, known};
+use super::rows::{self, RevisionRow, pack_counts};
+use super::write::{self, RevisionColumns, RevisionOf};
+use crate::receipts::{self, Parts};
+use crate::{Answer, Promoted, Promotion, RecordedAt, StoreError};
+
+/// Runs one promotion.
+pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &RecordedAt) -> Result<Promoted, StoreError> {
+    let snap = Snap::over(connection);
+    let Some(project) = rows::project_id(connection, promotion.project.as_str())? else {
+        return Ok(Promoted::UnknownPush);
+    };
+    let Some(row) = rows::push_by_uid(connection, project, promotion.push)? else { return Ok(Promoted::UnknownPush) };
+    let known = known(&snap, row, None)?;
+    if let Some(answer) = earlier(connection, promotion, &known)? {
+        return Ok(answer);
+    }
+    let Some(of) = choose(promotion.revision, &known.revisions) else {
+        let revisions = known.revisions.iter().filter(|r| !r.is_promotion()).map(RevisionRow::number).collect();
+        return Ok(Promoted::UnknownRevision { revisions });
+    };
+    if let Some(wanted) = &promotion.if_match {
+        let etag = newest_etag(connection, &known)?;
+        if etag != *wanted {
+            return Ok(Promoted::Mismatch { etag });
+        }
+    }
+    carry_out(&snap, promotion, at, &known, of).map(Promoted::Accepted)
+}
+
+/// The same promotion again, or its key under another one.
+fn earlier(connection: &Connection, promotion: &Promotion, known: &KnownPush) -> Result<Option<Promoted>, StoreError> {
+    let row = &known.row;
+    let found: Option<(i64, u32, Option<u32>, bool, Vec<u8>)> = connection
+        .prepare_cached(
+            "SELECT push, revision, promotion_asked, exact, receipt FROM revision
+             WHERE project = ?1 AND promotion_key = ?2",
+        )?
+        .query_row(params![row.project, promotion.key.as_str()], |r| {
+            Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))
+        })
+        .optional()?;
+    let Some((push, revision, asked, exact, receipt)) = found else { return Ok(None) };
+    if (push, asked, exact) != (row.id, promotion.revision, promotion.exact) {
+        return Ok(Some(Promoted::KeyReused));
+    }
+    Ok(Some(Promoted::Accepted(Answer {
+        receipt,
+        revision,
+        current_revision: row.revision,
+        current_counts: row.counts,
+        replayed: true,
+        class: None,
+        doubts: Vec::new(),
+    })))
+}
+
+/// The revision asked for; else the latest that is kept, else the latest.
+fn choose(asked: Option<u32>, revisions: &[RevisionRow]) -> Option<&RevisionRow> {
+    let mut contents = revisions.iter().filter(|r| !r.is_promotion());
+    if let Some(number) = asked {
+        return contents.find(|r| r.number() == number);
+    }
+    let kept = contents.clone().rfind(|r| r.known.kind == RevisionKind::Kept);
+    kept.or_else(|| contents.next_back())
+}
+
+fn newest_etag(connection: &Connection, known: &KnownPush) -> Result<String, StoreError> {
+    let row = &known.row;
+    let receipt = rows::receipt(connection, row.project, row.id, row.revision)?
+        .ok_or_else(|| broken(format!("push {} has no newest receipt", row.id)))?;
+    Ok(Receipt::etag(row.revision, &receipt))
+}
+
+fn carry_out(
+    snap: &Snap<'_>,
+    promotion: &Promotion,
+    at: &RecordedAt,
+    known: &KnownPush,
+    of: &RevisionRow,
+) -> Result<Answer, StoreError> {
+    let row = &known.row;
+    let before = fold(snap, row.project, row.id, &known.revisions)?;
+    let offered = content(snap, row.project, row.id, of.number())?;
+    let kind = RevisionKind::Promoted { of: of.number(), exact: promotion.exact };
+    let number = row.revision + 1;
+    let counts = before.laid_over(kind, number, &offered.hashes, &offered.lights).counts();
+    let summary = receipts::promotion_summary(&before, &offered.hashes, &offered.lights);
+    let listed = receipts::difference(summary, &before, &offered.hashes, &offered.lights, |_| {
+        Some(ItemName::new([""; 0], None, ""))
+    });
+    let mut difference = listed;
+    let wanted: Vec<_> = difference.items.iter().map(|item| item.hash.0).collect();
+    let names = names_of(snap, row.project, row.id, &known.revisions, &wanted)?;
+    for (item, name) in difference.items.iter_mut().zip(names) {
+        item.item = name.ok_or_else(|| broken("an item without a name"))?;
+    }
+    let receipt = receipts::bytes(Parts {
+        place: &row.place,
+        key: &row.key,
+        revision: number,
+        kind,
+        at,
+        counts,
+        report: of.report,
+        incomplete: of.incomplete,
+        late: write::is_closed(snap, row.round)?,
+        content: of.known.content,
+        difference: Some(difference),
+    })?;
+    store(snap, promotion, at, (&known.known, known, of, kind), &receipt)?;
+    snap.prepare_cached("UPDATE push SET revision = ?2, counts = ?3 WHERE id = ?1")?.execute(params![
+        row.id,
+        number,
+        pack_counts(&counts)
+    ])?;
+    write::touch_round(snap, row.round, &domain::Origin::default())?;
+    Ok(Answer {
+        receipt,
+        revision: number,
+        current_revision: number,
+        current_counts: counts,
+        replayed: false,
+        class: None,
+        doubts: Vec::new(),
+    })
+}
+
+fn store(
+    connection: &Connection,
+    promotion: &Promotion,
+    at: &RecordedAt,
+    (facts, known, of, kind): (&Known, &KnownPush, &RevisionRow, RevisionKind),
+    receipt: &[u8],
+) -> Result<(), StoreError> {
+    let row = &known.row;
+    let number = row.revision + 1;
+    let columns = RevisionColumns {
+        sender: &facts.promotion_sender(),
+        content: of.known.content,
+        outcomes: of.known.outcomes,
+        bits: of.bits,
+        counts: &of.counts,
+        files: &of.known.files,
+        report: of.report,
+        incomplete: of.incomplete,
+        at,
+        promotion: Some((promotion.key.as_str(), promotion.revision)),
+        receipt,
+    };
+    write::insert_revision(connection, &RevisionOf { project: row.project, push: row.id, number, kind }, &columns)?;
+    let uid: PushId = row.uid;
+    connection
+        .prepare_cached(
+            "INSERT INTO delivery(project, push, uid, at, result, revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![row.project, row.id, uid.0, at.0, kind.word(), number])?;
+    Ok(())
+}

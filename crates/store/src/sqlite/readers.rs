@@ -1,0 +1,54 @@
+//! Connections for readings: a few, kept for reuse; each reading is one snapshot on a thread that may block.
+//! Must not know what is read.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::connect;
+use super::content::Snap;
+use crate::StoreError;
+
+/// Readings at once: more would only wait for the same disk and cores.
+const READERS_MAX: usize = 8;
+
+/// The pool.
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::new(Vec::new()), permits: Semaphore::new(READERS_MAX) }
+    }
+
+    /// Runs `work` over one snapshot.
+    pub(super) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Snap<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        let ended = |_| StoreError::NotWritten { what: "the store is closed".to_owned() };
+        let permit = self.permits.acquire().await.map_err(ended)?;
+        let pool = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || pool.snapshot(work)).await;
+        drop(permit);
+        done.unwrap_or_else(|error| Err(StoreError::Broken { what: format!("a reading ended early: {error}") }))
+    }
+
+    fn snapshot<T>(&self, work: impl FnOnce(&Snap<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = idle.map_or_else(|| connect::reader(&self.path), Ok)?;
+        connection.execute_batch("BEGIN")?;
+        let result = work(&Snap::over(&connection));
+        // A connection that cannot end its snapshot is closed with it.
+        if connection.execute_batch("ROLLBACK").is_ok() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+        result
+    }
+}

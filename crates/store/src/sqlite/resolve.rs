@@ -1,0 +1,178 @@
+//! Items of rounds as they count: each item and variant once, however many pushes and rounds hold it.
+//! Must not know names or texts, so that counting never reads them.
+
+use std::collections::BTreeMap;
+
+use domain::round::listing_order;
+use domain::verdict::{Claim, Light, Verdict};
+use domain::{Counts, ItemHash, Variant, WorkflowName};
+
+use super::content::{Snap, claim, fold, other_counts};
+use super::facts::Scope;
+use super::rows::{self, PushRow, RevisionRow};
+use crate::StoreError;
+
+/// A push with its revisions.
+pub(super) struct LoadedPush {
+    pub(super) row: PushRow,
+    pub(super) revisions: Vec<RevisionRow>,
+}
+
+/// What counts of one item and variant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) hash: ItemHash,
+    /// Place in [`Listing::variants`].
+    pub(super) variant: u32,
+    /// Place in [`Listing::pushes`] of the push that says so.
+    pub(super) push: u32,
+    /// Pushes of that push's round that hold it.
+    pub(super) pushes: u32,
+    pub(super) verdict: Verdict,
+}
+
+/// Items of some rounds, sorted by hash and variant.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) pushes: Vec<LoadedPush>,
+    pub(super) variants: Vec<Variant>,
+    pub(super) held: Vec<Held>,
+}
+
+/// A listing in numbers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Totals {
+    pub(super) counts: Counts,
+    pub(super) overlaps: u64,
+}
+
+impl Listing {
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for held in &self.held {
+            totals.counts.add(held.verdict.light.status, held.verdict.light.is_flaky());
+            totals.overlaps += u64::from(held.pushes > 1);
+        }
+        totals
+    }
+}
+
+/// The pushes of a round, in the order of recording.
+pub(super) fn pushes_of(snap: &Snap<'_>, project: i64, round: i64) -> Result<Vec<LoadedPush>, StoreError> {
+    let rows = rows::pushes(snap, "p.project = ?1 AND p.round = ?2", [project, round])?;
+    rows.into_iter().map(|row| Ok(LoadedPush { revisions: rows::revisions(snap, project, row.id)?, row })).collect()
+}
+
+/// Items of the rounds at these places of a cycle: in one workflow the later round counts, between workflows the worst.
+pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Listing, StoreError> {
+    let mut listing = Listing::default();
+    let mut spans = Vec::with_capacity(places.len());
+    for place in places {
+        let from = listing.pushes.len();
+        listing.pushes.extend(pushes_of(snap, scope.project, scope.rows[*place].id)?);
+        spans.push((*place, from..listing.pushes.len()));
+    }
+    listing.variants = listing.pushes.iter().map(|p| p.row.place.variant.clone()).collect();
+    listing.variants.sort();
+    listing.variants.dedup();
+    let mut workflows: Vec<(Option<&WorkflowName>, BTreeMap<usize, Vec<Held>>)> = Vec::new();
+    for (place, span) in spans {
+        let held = round(snap, &listing, span)?;
+        let workflow = scope.facts[place].workflow.as_ref();
+        match workflows.iter_mut().find(|(name, _)| *name == workflow) {
+            Some((_, rounds)) => rounds.insert(place, held),
+            None => workflows.entry_push(workflow).insert(place, held),
+        };
+    }
+    let mut all: Option<Vec<Held>> = None;
+    for (_, mut rounds) in workflows {
+        let members: Vec<usize> = rounds.keys().copied().collect();
+        let facts: Vec<_> = members.iter().map(|place| scope.facts[*place].clone()).collect();
+        let in_order = listing_order(&facts).into_iter().filter_map(|at| rounds.remove(&members[at]));
+        let of_workflow = in_order.reduce(|older, newer| merge(older, &newer, |_, newer| newer)).unwrap_or_default();
+        all = Some(match all {
+            None => of_workflow,
+            Some(all) => merge(all, &of_workflow, worst),
+        });
+    }
+    listing.held = all.unwrap_or_default();
+    Ok(listing)
+}
+
+/// A list with one more group at its end.
+trait EntryPush<'a> {
+    fn entry_push(&mut self, name: Option<&'a WorkflowName>) -> &mut BTreeMap<usize, Vec<Held>>;
+}
+
+impl<'a> EntryPush<'a> for Vec<(Option<&'a WorkflowName>, BTreeMap<usize, Vec<Held>>)> {
+    fn entry_push(&mut self, name: Option<&'a WorkflowName>) -> &mut BTreeMap<usize, Vec<Held>> {
+        let at = self.len();
+        self.push((name, BTreeMap::new()));
+        &mut self[at].1
+    }
+}
+
+/// Items of one round: its pushes' verdicts, competing.
+fn round(snap: &Snap<'_>, listing: &Listing, span: std::ops::Range<usize>) -> Result<Vec<Held>, StoreError> {
+    let several = span.len() > 1;
+    let mut entries = Vec::new();
+    for at in span {
+        let LoadedPush { row, revisions } = &listing.pushes[at];
+        let variant = listing.variants.binary_search(&row.place.variant).unwrap_or(0) as u32;
+        let view = fold(snap, row.project, row.id, revisions)?;
+        entries.reserve(view.hashes.len());
+        for (hash, verdict) in view.hashes.into_iter().zip(view.verdicts) {
+            entries.push(Held { hash, variant, push: at as u32, pushes: 1, verdict });
+        }
+    }
+    if several {
+        // Stable, so that equal items stay in the order of recording; and the runs are sorted already.
+        entries.sort_by_key(|held| (held.hash, held.variant));
+        entries.dedup_by(|next, kept| {
+            let same = (next.hash, next.variant) == (kept.hash, kept.variant);
+            if same {
+                compete(listing, kept, next);
+            }
+            same
+        });
+    }
+    Ok(entries)
+}
+
+fn compete(listing: &Listing, kept: &mut Held, next: &Held) {
+    let claim_of = |held: &Held| claim(held.verdict, &listing.pushes[held.push as usize].revisions);
+    let (mine, other) = (claim_of(kept), claim_of(next));
+    let winner = mine.against(other);
+    if other_counts(mine, other, winner) {
+        kept.push = next.push;
+        kept.verdict.revision = next.verdict.revision;
+    }
+    kept.verdict.light = winner.light;
+    kept.pushes += 1;
+}
+
+/// Between rounds of different workflows attempts say nothing: the worst counts.
+fn worst(mine: Held, other: Held) -> Held {
+    let plain = |light: Light| Claim { light, elevated: false, attempt: None };
+    let (a, b) = (plain(mine.verdict.light), plain(other.verdict.light));
+    let winner = a.against(b);
+    let mut held = if other_counts(a, b, winner) { other } else { mine };
+    held.verdict.light = winner.light;
+    held
+}
+
+fn merge(older: Vec<Held>, newer: &[Held], both: impl Fn(Held, Held) -> Held) -> Vec<Held> {
+    let mut merged = Vec::with_capacity(older.len().max(newer.len()));
+    let mut newer = newer.iter().copied().peekable();
+    for mine in older {
+        while let Some(next) = newer.next_if(|next| (next.hash, next.variant) < (mine.hash, mine.variant)) {
+            merged.push(next);
+        }
+        match newer.next_if(|next| (next.hash, next.variant) == (mine.hash, mine.variant)) {
+            Some(other) => merged.push(both(mine, other)),
+            None => merged.push(mine),
+        }
+    }
+    merged.extend(newer);
+    merged
+}

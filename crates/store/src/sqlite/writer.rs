@@ -1,0 +1,180 @@
+//! The one writer: a thread that takes all waiting jobs, commits them as a group, and answers when they are durable.
+//! Must not know what a job does.
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::connect;
+use crate::StoreError;
+
+/// Jobs that may wait; more of them wait at the door, which is the back pressure.
+const QUEUE_JOBS_MAX: usize = 64;
+/// Jobs of one commit: enough to share an fsync, few enough that none waits long.
+const GROUP_JOBS_MAX: usize = 64;
+
+/// Something to do inside the group's transaction, within a savepoint of its own.
+trait Job: Send {
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+}
+
+struct Task<T, F> {
+    work: Option<F>,
+    done: Option<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> Result<T, StoreError> + Send> Job for Task<T, F> {
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        if let Some(work) = self.work.take() {
+            self.done = Some(work(connection)?);
+        }
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let answer = match (failure, self.done) {
+            (Some(error), _) => Err(error),
+            (None, Some(done)) => Ok(done),
+            (None, None) => Err(connect::broken("a job ended without a result")),
+        };
+        // Whoever asked may have gone; what is written stays written.
+        let _gone = self.reply.send(answer);
+    }
+}
+
+/// The way to the writer thread.
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread over a connection that is ready.
+    pub(super) fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
+        let (queue, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
+        let thread = std::thread::Builder::new()
+            .name("tallyonce-writer".to_owned())
+            .spawn(move || serve(connection, &path, jobs))
+            .map_err(|e| StoreError::NotWritten { what: format!("no thread for the writer: {e}") })?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Runs `work` in a transaction and returns once it is durable.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let ended = || StoreError::NotWritten { what: "the writer has ended".to_owned() };
+        let (reply, answer) = oneshot::channel();
+        let task: Box<dyn Job> = Box::new(Task { work: Some(work), done: None, reply });
+        let queue = self.queue.as_ref().ok_or_else(ended)?;
+        queue.send(task).await.map_err(|_| ended())?;
+        answer.await.unwrap_or_else(|_| {
+            Err(StoreError::PossiblyWritten { what: "the writer ended before it answered".to_owned() })
+        })
+    }
+}
+
+impl Drop for Writer {
+    /// Lets waiting jobs end; closing the connection then folds the log into the file.
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+fn serve(connection: Connection, path: &std::path::Path, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+    let mut connection = Some(connection);
+    while let Some(first) = jobs.blocking_recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP_JOBS_MAX
+            && let Ok(job) = jobs.try_recv()
+        {
+            group.push(job);
+        }
+        let ready = connection.take().map_or_else(|| open(path), Ok);
+        match ready {
+            Ok(ready) => connection = carry_out(ready, group),
+            Err(error) => group.into_iter().for_each(|job| job.answer(Some(connect::copy(&error)))),
+        }
+    }
+}
+
+fn open(path: &std::path::Path) -> Result<Connection, StoreError> {
+    let connection = connect::writer(path)?;
+    hook(&connection)?;
+    Ok(connection)
+}
+
+/// The point inside COMMIT at which proof kills the process.
+#[cfg(feature = "failpoints")]
+pub(super) fn hook(connection: &Connection) -> Result<(), StoreError> {
+    let at_commit = || {
+        fail::fail_point!("k5", |_| true);
+        false
+    };
+    Ok(connection.commit_hook(Some(at_commit))?)
+}
+
+#[cfg(not(feature = "failpoints"))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as with fail points")]
+pub(super) fn hook(_: &Connection) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// Runs a group; gives the connection back unless it cannot be trusted any more.
+fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Connection> {
+    if let Err(error) = connect::begin_immediate(&connection) {
+        group.into_iter().for_each(|job| job.answer(Some(connect::copy(&error))));
+        return connection.is_autocommit().then_some(connection);
+    }
+    let mut failures: Vec<Option<StoreError>> = Vec::with_capacity(group.len());
+    let mut lost = None;
+    for job in &mut group {
+        let failure = in_savepoint(&connection, job.as_mut()).err();
+        let rolled_back = connection.is_autocommit();
+        failures.push(failure);
+        if rolled_back {
+            // The engine gave the whole transaction up (a full disk does that): nothing of the group is written.
+            lost = Some(failures.iter().flatten().last().map_or_else(
+                || StoreError::NotWritten { what: "the transaction was rolled back".to_owned() },
+                |error| StoreError::NotWritten { what: error.to_string() },
+            ));
+            break;
+        }
+    }
+    fail::fail_point!("k4");
+    let lost = lost.or_else(|| commit(&connection).err());
+    fail::fail_point!("k6");
+    let trusted = lost.is_none() || connection.execute_batch("ROLLBACK").is_ok() || connection.is_autocommit();
+    let unsure = matches!(lost, Some(StoreError::PossiblyWritten { .. }));
+    failures.resize_with(group.len(), || None);
+    for (job, failure) in group.into_iter().zip(failures) {
+        job.answer(failure.or_else(|| lost.as_ref().map(connect::copy)));
+    }
+    (trusted && !unsure).then_some(connection)
+}
+
+fn commit(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute_batch("COMMIT").map_err(|error| connect::commit_error(&error))
+}
+
+fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<(), StoreError> {
+    connection.execute_batch("SAVEPOINT job")?;
+    let result = job.run(connection);
+    if connection.is_autocommit() {
+        return result;
+    }
+    if result.is_err() {
+        connection.execute_batch("ROLLBACK TO job")?;
+    }
+    connection.execute_batch("RELEASE job")?;
+    result
+}
