@@ -4,6 +4,7 @@ mod client;
 mod faults;
 mod kill;
 mod made;
+mod oracle;
 mod plans;
 mod spawned;
 mod upstream;
