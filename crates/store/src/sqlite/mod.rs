@@ -55,9 +55,9 @@ impl SqliteStore {
     /// Opens the file, creates or migrates it if need be.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
         let path: PathBuf = path.to_path_buf();
-        let connection = connect::writer(&path)?;
+        let mut connection = connect::writer(&path)?;
         migrations::migrate(&connection)?;
-        writer::hook(&connection)?;
+        writer::hook(&mut connection)?;
         Ok(Self {
             readers: Arc::new(Readers::new(path.clone())),
             writer: Writer::start(connection, path)?,

@@ -108,14 +108,14 @@ fn serve(connection: Connection, path: &std::path::Path, mut jobs: mpsc::Receive
 }
 
 fn open(path: &std::path::Path) -> Result<Connection, StoreError> {
-    let connection = connect::writer(path)?;
-    hook(&connection)?;
+    let mut connection = connect::writer(path)?;
+    hook(&mut connection)?;
     Ok(connection)
 }
 
 /// The point inside COMMIT at which proof kills the process.
 #[cfg(feature = "failpoints")]
-pub(super) fn hook(connection: &Connection) -> Result<(), StoreError> {
+pub(super) fn hook(connection: &mut Connection) -> Result<(), StoreError> {
     let at_commit = || {
         fail::fail_point!("k5", |_| true);
         false
@@ -125,7 +125,7 @@ pub(super) fn hook(connection: &Connection) -> Result<(), StoreError> {
 
 #[cfg(not(feature = "failpoints"))]
 #[expect(clippy::unnecessary_wraps, reason = "the same shape as with fail points")]
-pub(super) fn hook(_: &Connection) -> Result<(), StoreError> {
+pub(super) fn hook(_: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
