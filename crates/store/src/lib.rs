@@ -5,6 +5,7 @@ mod api;
 mod codec;
 mod cursor;
 mod error;
+mod memory;
 mod receipts;
 mod sqlite;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 pub use api::{Absent, Answer, Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store};
 pub use error::StoreError;
+pub use memory::MemoryStore;
 
 /// Opens the store at an address: `sqlite:PATH`, created and migrated if need be. Blocks for as long as that takes.
 ///

@@ -1,0 +1,119 @@
+//! The engine in memory, naive on purpose: whole pushes in ordered maps, everything counted anew for each reading.
+//! The simulator runs on it, and it is the second opinion on the embedded engine. Must not share counting with that.
+
+mod check;
+mod items;
+mod model;
+mod read;
+mod record;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use domain::listing::{
+    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
+};
+use domain::round::RoundChoice;
+use domain::{CycleName, ItemHash, ProjectId, Push, PushId};
+
+use model::World;
+
+use crate::{Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
+
+/// A store that lives as long as its process.
+#[derive(Default)]
+pub struct MemoryStore {
+    world: Mutex<World>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One lock for every reading and writing: each is one snapshot, each is one transaction.
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError> {
+        record::record(&mut self.world(), &push, &at)
+    }
+
+    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError> {
+        record::promote(&mut self.world(), &promotion, &at)
+    }
+
+    async fn set_round(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        round: &str,
+        action: RoundAction,
+    ) -> Found<CycleReport> {
+        Ok(read::set_round(&mut self.world(), project, cycle, round, action))
+    }
+
+    async fn drop_round(&self, project: &ProjectId, cycle: &CycleName, round: &str) -> Found<u64> {
+        Ok(read::drop_round(&mut self.world(), project, cycle, round))
+    }
+
+    async fn projects(&self) -> Result<Vec<ProjectId>, StoreError> {
+        Ok(self.world().projects.keys().cloned().collect())
+    }
+
+    async fn cycles(&self, project: &ProjectId) -> Found<Vec<CycleSummary>> {
+        Ok(read::cycles(&self.world(), project))
+    }
+
+    async fn cycle(&self, project: &ProjectId, cycle: &CycleName, rounds: &RoundChoice) -> Found<CycleReport> {
+        Ok(read::cycle(&self.world(), project, cycle, rounds))
+    }
+
+    async fn items(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        rounds: &RoundChoice,
+        query: &ItemQuery,
+    ) -> Found<ItemPage> {
+        Ok(items::items(&self.world(), (project, cycle), rounds, query))
+    }
+
+    async fn not_seen_since(&self, project: &ProjectId, cycle: &CycleName) -> Found<Vec<UnseenItem>> {
+        Ok(read::not_seen_since(&self.world(), project, cycle))
+    }
+
+    async fn item_history(
+        &self,
+        project: &ProjectId,
+        cycle: Option<&CycleName>,
+        item: ItemHash,
+    ) -> Found<Vec<HistoryEntry>> {
+        Ok(items::history(&self.world(), project, cycle, item))
+    }
+
+    async fn push(&self, project: &ProjectId, push: PushId) -> Found<PushReport> {
+        Ok(read::push(&self.world(), project, push))
+    }
+
+    async fn receipt(&self, project: &ProjectId, push: PushId, revision: Option<u32>) -> Found<(Vec<u8>, u32)> {
+        Ok(read::receipt(&self.world(), project, push, revision))
+    }
+
+    async fn difference(&self, project: &ProjectId, push: PushId, revision: u32) -> Found<DifferenceReport> {
+        Ok(read::difference(&self.world(), project, push, revision))
+    }
+
+    async fn check(&self) -> Result<Vec<Damage>, StoreError> {
+        Ok(check::check(&self.world()))
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
