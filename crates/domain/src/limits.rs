@@ -22,6 +22,8 @@ pub const ATTEMPTS_MAX: usize = 64;
 pub const EXTERNAL_IDS_MAX: usize = 64;
 /// Outcomes in one push that is not staged.
 pub const OUTCOMES_MAX: usize = 5_000_000;
+/// Names of report files kept of one push.
+pub const FILES_MAX: usize = 100_000;
 /// A request body as it arrives (compressed), in bytes, unless configured.
 pub const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A request body after inflating, in bytes, unless configured.

@@ -1,0 +1,148 @@
+//! Pushes: recording one, and what became of it. The status and the bytes of an accepted push are those of its stored
+//! receipt; everything that may change with time is in headers. Must not decide on a repeat.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use domain::protocol::DifferenceClass;
+use domain::wire::names;
+use domain::{ProjectId, PushId, Receipt};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use store::{Answer, Promotion};
+
+use super::{JSON, found};
+use crate::headers;
+use crate::ingest::ingest;
+use crate::params::Params;
+use crate::problem::Failure;
+use crate::record::Admitted;
+use crate::router::API;
+use crate::segments::Segments;
+use crate::state::App;
+
+/// `POST …/pushes`: a whole push in one request.
+pub(crate) async fn record(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    params: Params,
+    request: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let ingested = ingest(&app, segments.project()?, params, &request, body).await?;
+    let mut admitted = app.door.admit(ingested.push).await?;
+    admitted.warnings.extend(ingested.warnings);
+    Ok(accepted(&admitted))
+}
+
+/// `POST …/pushes/{push}/promote`: a revision's verdicts count from now on.
+pub(crate) async fn promote(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    mut params: Params,
+    request: HeaderMap,
+) -> Result<Response, Failure> {
+    let promotion = Promotion {
+        project: segments.project()?,
+        push: segments.push()?,
+        key: headers::key(&request)?,
+        revision: params.read("revision")?,
+        exact: params.flag("exact")?,
+        if_match: headers::if_match(&request)?,
+    };
+    params.finish()?;
+    Ok(accepted(&app.door.promote(promotion).await?))
+}
+
+/// `GET …/pushes/{push}`: revisions and deliveries.
+pub(crate) async fn show(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Result<Response, Failure> {
+    params.finish()?;
+    found(app.store.push(&segments.project()?, segments.push()?).await)
+}
+
+/// `GET …/pushes/{push}/differences/{n}`: item by item.
+pub(crate) async fn difference(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    params: Params,
+) -> Result<Response, Failure> {
+    params.finish()?;
+    found(app.store.difference(&segments.project()?, segments.push()?, segments.number()?).await)
+}
+
+/// `GET …/pushes/{push}/receipt?revision=N`: the stored bytes of the newest receipt, or of one.
+pub(crate) async fn receipt(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    mut params: Params,
+) -> Result<Response, Failure> {
+    let revision = params.read("revision")?;
+    params.finish()?;
+    let (bytes, revision) = app.store.receipt(&segments.project()?, segments.push()?, revision).await??;
+    let etag = Receipt::etag(revision, &bytes);
+    let mut response = (StatusCode::OK, [(header::CONTENT_TYPE, JSON)], bytes).into_response();
+    set(response.headers_mut(), header::ETAG.as_str(), &etag);
+    Ok(response)
+}
+
+/// The answer to an accepted delivery: the receipt, and in headers what may be otherwise next time.
+fn accepted(admitted: &Admitted) -> Response {
+    let Admitted { project, push, answer, warnings } = admitted;
+    let Answer { receipt, revision, current_revision, current_counts, replayed, class, doubts: _ } = answer;
+    let mut response = (StatusCode::CREATED, body(receipt.clone())).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, JSON);
+    set(headers, header::CONTENT_LENGTH.as_str(), &receipt.len().to_string());
+    let location = location(project, *push);
+    set(headers, header::LOCATION.as_str(), &location);
+    set(headers, header::ETAG.as_str(), &admitted.etag());
+    set(headers, names::H_CURRENT_REVISION, &current_revision.to_string());
+    set(headers, names::H_CURRENT_COUNTS, &headers::counts(current_counts));
+    if *replayed {
+        set(headers, names::H_REPLAYED, "true");
+    }
+    if let Some(class) = class {
+        set(headers, names::H_DIFFERENCE, class.word());
+        if matches!(class, DifferenceClass::Semantic | DifferenceClass::Structural) {
+            let link = format!("<{location}/differences/{revision}>; rel=\"difference\"");
+            set(headers, header::LINK.as_str(), &link);
+        }
+    }
+    if !warnings.is_empty() {
+        set(headers, names::H_WARNINGS, &headers::strings(warnings));
+    }
+    response
+}
+
+/// The path of a push.
+pub(super) fn location(project: &ProjectId, push: PushId) -> String {
+    format!("{API}/projects/{project}/pushes/{push}")
+}
+
+/// Sets a header; a value that no header can hold is left out, and none is ever made so.
+pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+    let parsed = (header::HeaderName::try_from(name), HeaderValue::from_str(value));
+    if let (Ok(name), Ok(value)) = parsed {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(not(feature = "failpoints"))]
+fn body(receipt: Vec<u8>) -> Body {
+    Body::from(receipt)
+}
+
+/// In two halves, so that a process can die between them (crash point k7).
+#[cfg(feature = "failpoints")]
+fn body(mut receipt: Vec<u8>) -> Body {
+    let rest = receipt.split_off(receipt.len() / 2);
+    let first = futures_util::stream::iter([Ok::<_, std::io::Error>(receipt)]);
+    let second = futures_util::stream::once(async move {
+        // Gives the first half time to leave; what is tested is the client's view, not this wait.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        fail::fail_point!("k7");
+        Ok(rest)
+    });
+    Body::from_stream(futures_util::StreamExt::chain(first, second))
+}

@@ -1,0 +1,60 @@
+//! What a server is started with, and the bounds that it keeps. Must not read flags, files or the environment.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::limits;
+use store::Store;
+
+/// What a server is started with.
+pub struct ServeConfig {
+    /// Where to listen; port 0 takes a free one, which `ready` is told.
+    pub listen: SocketAddr,
+    /// Where pushes are kept.
+    pub store: Arc<dyn Store>,
+    /// True to listen beyond loopback although anybody who reaches the port may push and read.
+    pub open: bool,
+    /// The bounds.
+    pub limits: BodyLimits,
+}
+
+/// Bounds on what a server takes at a time: bodies, requests, connections and waits. Memory stays within
+/// `buffered_bytes` for bodies, plus what `decoders` reports hold while they are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyLimits {
+    /// One body as it arrives (compressed), in bytes.
+    pub body_bytes: usize,
+    /// One body after inflating, in bytes.
+    pub inflated_bytes: u64,
+    /// All bodies that are being received or decoded, in bytes; beyond it requests are shed.
+    pub buffered_bytes: usize,
+    /// Bodies that are decoded at the same time; the others queue.
+    pub decoders: usize,
+    /// Requests that are answered at the same time; beyond it they are shed.
+    pub requests: usize,
+    /// Open connections; beyond it new ones wait in the kernel's queue.
+    pub connections: usize,
+    /// For the head of a request, and for an idle connection.
+    pub header_time: Duration,
+    /// Between two pieces of a body.
+    pub body_idle_time: Duration,
+    /// For requests that are being answered when the server is told to stop.
+    pub drain_time: Duration,
+}
+
+impl Default for BodyLimits {
+    fn default() -> Self {
+        Self {
+            body_bytes: limits::BODY_BYTES_MAX,
+            inflated_bytes: limits::INFLATED_BYTES_MAX,
+            buffered_bytes: 8 * limits::BODY_BYTES_MAX,
+            decoders: std::thread::available_parallelism().map_or(2, usize::from),
+            requests: 512,
+            connections: 2048,
+            header_time: Duration::from_secs(15),
+            body_idle_time: Duration::from_secs(30),
+            drain_time: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The body of a push as it arrives: bounded in size and in time between two pieces, counted against what all bodies
+//! together may hold in memory, and checked against its digest. Must not know what is in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use bytes::{Bytes, BytesMut};
+use domain::ProblemCode;
+use futures_util::StreamExt as _;
+use http::{HeaderMap, header};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::headers::ContentDigest;
+use crate::problem::Failure;
+use crate::state::App;
+
+/// How long a refused client is read on, so that it sees the answer.
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
+/// A body on its way in.
+pub(super) struct Incoming<'a> {
+    app: &'a App,
+    stream: BodyDataStream,
+    announced: Option<u64>,
+    /// True if the client waits to be asked for the body: then there is nothing to drain.
+    waits: bool,
+    received: usize,
+}
+
+/// A body that has arrived whole; its bytes count as held until it is dropped.
+pub(super) struct Received {
+    pub(super) bytes: Bytes,
+    _held: Vec<OwnedSemaphorePermit>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(app: &'a Arc<App>, headers: &HeaderMap, body: Body) -> Self {
+        let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
+        Self {
+            app,
+            stream: body.into_data_stream(),
+            announced,
+            waits: headers.contains_key(header::EXPECT),
+            received: 0,
+        }
+    }
+
+    /// The whole body.
+    pub(super) async fn receive(&mut self, digest: &ContentDigest) -> Result<Received, Failure> {
+        let limit = self.app.limits.body_bytes;
+        if self.announced.is_some_and(|bytes| bytes > limit as u64) {
+            return Err(self.too_large());
+        }
+        let mut bytes = BytesMut::new();
+        let mut held = Vec::new();
+        while let Some(piece) = self.next().await? {
+            if bytes.len() + piece.len() > limit {
+                return Err(self.too_large());
+            }
+            held.push(self.hold(piece.len())?);
+            bytes.extend_from_slice(&piece);
+            if self.announced.is_none_or(|whole| 2 * bytes.len() as u64 >= whole) {
+                fail::fail_point!("k1");
+            }
+        }
+        if !digest.fits(&bytes) {
+            return Err(Failure::new(
+                ProblemCode::DigestMismatch,
+                "The body that arrived has another digest than Content-Digest says: it was damaged on its way, or the \
+                 digest was made of other bytes (it is made of the body as it travels, compressed if it is). Nothing was \
+                 recorded; send it again with the same key.",
+            ));
+        }
+        Ok(Received { bytes: bytes.freeze(), _held: held })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let incomplete = |why: String| {
+            let words =
+                format!("The body did not arrive whole: {why}. Nothing was recorded; send it again with the same key.");
+            Failure::new(ProblemCode::BodyIncomplete, words)
+        };
+        let idle = self.app.limits.body_idle_time;
+        match tokio::time::timeout(idle, self.stream.next()).await {
+            Err(_) => Err(incomplete(format!("nothing came for {} seconds", idle.as_secs()))),
+            Ok(Some(Err(error))) => Err(incomplete(error.to_string())),
+            Ok(Some(Ok(piece))) => {
+                self.received += piece.len();
+                Ok(Some(piece))
+            }
+            Ok(None) => Ok(None),
+        }
+    }
+
+    fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
+        let permits = u32::try_from(bytes).unwrap_or(u32::MAX);
+        Arc::clone(&self.app.buffered).try_acquire_many_owned(permits).map_err(|_| {
+            Failure::new(
+                ProblemCode::Overloaded,
+                "The server is receiving as much as it can hold. Nothing was recorded; send the push again with the same \
+                 key after the time in Retry-After.",
+            )
+        })
+    }
+
+    fn too_large(&self) -> Failure {
+        let limit = self.app.limits.body_bytes;
+        Failure::new(
+            ProblemCode::TooLarge,
+            format!(
+                "The body is larger than the {limit} bytes that one request may have. Nothing was recorded. Compress it \
+                 (Content-Encoding: zstd or gzip), or push in shards (--shard I/N), each under a key of its own."
+            ),
+        )
+    }
+
+    /// Reads on without keeping, within bounds of size and time.
+    pub(super) async fn drain(&mut self) {
+        if self.waits && self.received == 0 {
+            return;
+        }
+        let most = self.received + 2 * self.app.limits.body_bytes;
+        let reading = async { while self.received < most && matches!(self.next().await, Ok(Some(_))) {} };
+        let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+    }
+}

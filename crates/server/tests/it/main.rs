@@ -1,0 +1,18 @@
+//! The server over real sockets and every store engine, spoken to as plain HTTP clients do.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop")]
+
+mod http;
+mod served;
+
+mod attach;
+mod docs;
+mod listing;
+mod local;
+mod malformed;
+mod openapi;
+mod overload;
+mod problems;
+mod replay;
+mod revise;
+mod rounds;

@@ -1,0 +1,212 @@
+//! A server on a free port over a fresh store, and pushes to send to it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use domain::listing::{
+    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
+};
+use domain::round::RoundChoice;
+use domain::{CycleName, ItemHash, ProjectId, Push, PushId};
+use server::{BodyLimits, ServeConfig, ServeError, serve};
+use store::{Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::http::{Answer, Request};
+
+/// A report of three tests.
+pub(crate) const JUNIT: &str = r#"<testsuite name="shop">
+  <testcase classname="cart" name="adds" time="0.5"/>
+  <testcase classname="cart" name="removes" time="0.25"><failure message="1 != 2">trace</failure></testcase>
+  <testcase classname="cart" name="clears"><skipped/></testcase>
+</testsuite>"#;
+
+/// The same tests, and all passed.
+pub(crate) fn all_passed() -> String {
+    JUNIT.replace(r#"<failure message="1 != 2">trace</failure>"#, "")
+}
+
+/// A running server.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    pub(crate) store: Arc<dyn Store>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Served {
+    pub(crate) async fn start(store: Arc<dyn Store>, limits: BodyLimits) -> Self {
+        let (ready, address) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let config = ServeConfig { listen, store: Arc::clone(&store), open: false, limits };
+        let task =
+            tokio::spawn(serve(config, move |address| ready.send(address).expect("somebody waits"), async move {
+                drop(stopped.await);
+            }));
+        Self { address: address.await.expect("the server starts"), store, stop, task }
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> Answer {
+        request.send(self.address).await
+    }
+
+    pub(crate) async fn get(&self, path: impl Into<String>) -> Answer {
+        self.send(Request::get(path)).await
+    }
+
+    /// Stops, and waits until all is finished.
+    pub(crate) async fn stop(self) {
+        let Self { stop, task, .. } = self;
+        let _ = stop.send(());
+        task.await.unwrap().unwrap();
+    }
+}
+
+/// A fresh memory store.
+pub(crate) fn memory() -> Arc<dyn Store> {
+    Arc::new(store::MemoryStore::new())
+}
+
+/// A server over a fresh memory store with the standard limits.
+pub(crate) async fn standard() -> Served {
+    Served::start(memory(), BodyLimits::default()).await
+}
+
+/// Runs a test over every engine.
+pub(crate) async fn on_every_engine(test: impl AsyncFn(Served)) {
+    test(standard().await).await;
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("t.db").display());
+    test(Served::start(store::open(&url).unwrap(), BodyLimits::default()).await).await;
+}
+
+/// A push of `body` as curl sends it, with more parameters (`&job=…`).
+pub(crate) fn push(key: &str, more: &str, body: impl Into<Vec<u8>>) -> Request {
+    Request::post(format!("/api/v1/projects/shop/pushes?cycle=main&run=42{more}"), body)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .header("Idempotency-Key", key)
+}
+
+/// What a [`Faulty`] store does to the next writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Fails before it.
+    NotWritten,
+    /// Fails before it, and nobody knows.
+    UnknownBefore,
+    /// Fails after it, and nobody knows.
+    UnknownAfter,
+    /// Contradicts itself.
+    Broken,
+    /// Crashes.
+    Panic,
+}
+
+/// A store with faults to come.
+pub(crate) struct Faulty {
+    inner: Arc<dyn Store>,
+    faults: Mutex<VecDeque<Fault>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(faults: &[Fault]) -> Arc<Self> {
+        Arc::new(Self { inner: memory(), faults: Mutex::new(faults.iter().copied().collect()) })
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError> {
+        let what = "on purpose".to_owned();
+        let fault = self.faults.lock().unwrap().pop_front();
+        match fault {
+            Some(Fault::NotWritten) => Err(StoreError::NotWritten { what }),
+            Some(Fault::UnknownBefore) => Err(StoreError::PossiblyWritten { what }),
+            Some(Fault::UnknownAfter) => {
+                self.inner.record(push, at).await?;
+                Err(StoreError::PossiblyWritten { what })
+            }
+            Some(Fault::Broken) => Err(StoreError::Broken { what }),
+            Some(Fault::Panic) => panic!("secret words"),
+            None => self.inner.record(push, at).await,
+        }
+    }
+
+    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError> {
+        self.inner.promote(promotion, at).await
+    }
+
+    async fn set_round(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        round: &str,
+        action: RoundAction,
+    ) -> Found<CycleReport> {
+        self.inner.set_round(project, cycle, round, action).await
+    }
+
+    async fn drop_round(&self, project: &ProjectId, cycle: &CycleName, round: &str) -> Found<u64> {
+        self.inner.drop_round(project, cycle, round).await
+    }
+
+    async fn projects(&self) -> Result<Vec<ProjectId>, StoreError> {
+        self.inner.projects().await
+    }
+
+    async fn cycles(&self, project: &ProjectId) -> Found<Vec<CycleSummary>> {
+        self.inner.cycles(project).await
+    }
+
+    async fn cycle(&self, project: &ProjectId, cycle: &CycleName, rounds: &RoundChoice) -> Found<CycleReport> {
+        self.inner.cycle(project, cycle, rounds).await
+    }
+
+    async fn items(
+        &self,
+        project: &ProjectId,
+        cycle: &CycleName,
+        rounds: &RoundChoice,
+        query: &ItemQuery,
+    ) -> Found<ItemPage> {
+        self.inner.items(project, cycle, rounds, query).await
+    }
+
+    async fn not_seen_since(&self, project: &ProjectId, cycle: &CycleName) -> Found<Vec<UnseenItem>> {
+        self.inner.not_seen_since(project, cycle).await
+    }
+
+    async fn item_history(
+        &self,
+        project: &ProjectId,
+        cycle: Option<&CycleName>,
+        item: ItemHash,
+    ) -> Found<Vec<HistoryEntry>> {
+        self.inner.item_history(project, cycle, item).await
+    }
+
+    async fn push(&self, project: &ProjectId, push: PushId) -> Found<PushReport> {
+        self.inner.push(project, push).await
+    }
+
+    async fn receipt(&self, project: &ProjectId, push: PushId, revision: Option<u32>) -> Found<(Vec<u8>, u32)> {
+        self.inner.receipt(project, push, revision).await
+    }
+
+    async fn difference(&self, project: &ProjectId, push: PushId, revision: u32) -> Found<DifferenceReport> {
+        self.inner.difference(project, push, revision).await
+    }
+
+    async fn check(&self) -> Result<Vec<Damage>, StoreError> {
+        self.inner.check().await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        let broken = self.faults.lock().unwrap().contains(&Fault::NotWritten);
+        if broken { Err(StoreError::NotWritten { what: "on purpose".to_owned() }) } else { self.inner.ready().await }
+    }
+}
