@@ -68,6 +68,10 @@ impl Entry {
         Ok(Self { path: path.to_owned(), header })
     }
 
+    pub(super) fn of(path: PathBuf, header: Header) -> Self {
+        Self { path, header }
+    }
+
     /// Its file.
     pub fn path(&self) -> &Path {
         &self.path

@@ -61,7 +61,11 @@ impl Outbox {
     /// The outbox in this folder, which is made if it isn't there.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, OutboxError> {
         let folder = folder.into();
-        fs::create_dir_all(&folder).and_then(|()| sync_folder_of(&folder)).map_err(at(&folder))?;
+        let made: Vec<&Path> = folder.ancestors().take_while(|a| !a.as_os_str().is_empty() && !a.exists()).collect();
+        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        for new in &made {
+            sync_folder_of(new).map_err(at(new))?;
+        }
         Ok(Self { folder })
     }
 
@@ -94,7 +98,14 @@ impl Outbox {
             let _ = fs::remove_file(self.folder.join(left));
         }
         drop(guard);
-        Entry::read(&path).map_err(|source| OutboxError::Broken { path, source })
+        match Entry::read(&path) {
+            Ok(entry) => Ok(entry),
+            // Whoever held it has its receipt and removed it in between: locking will say that it is gone.
+            Err(SealedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(Entry::of(path, parcel.header.clone()))
+            }
+            Err(source) => Err(OutboxError::Broken { path, source }),
+        }
     }
 
     /// All entries, those of one key oldest first (by ordinal, then in the order in which they were put), and files that

@@ -157,7 +157,7 @@ async fn a_proxy_is_used_only_where_it_is_given() {
     let seen = seen.recv().await.unwrap();
     assert!(seen.head.starts_with("POST http://tests.example.com:8080/api/v1/"), "{}", seen.head);
     assert_eq!(seen.header("proxy-authorization"), Some("Basic bWU6aHVudGVyMg=="));
-    assert!(!format!("{:?}", through(None)).contains("hunter2"));
+    assert!(!format!("{:?}{target:?}", through(None)).contains("hunter2"), "{target:?}");
 
     // The proxy is gone: whoever goes round it gets through, to a server that stands.
     let (url, _seen) = server(vec![recorded(&parcel.header)]).await;
@@ -170,9 +170,13 @@ async fn a_proxy_that_refuses_the_tunnel_sent_nothing() {
     for status in ["407 Proxy Authentication Required", "403 Forbidden", "502 Bad Gateway"] {
         let (proxy, _seen) = server(vec![answer(status, &[], b"<html>no</html>")]).await;
         let url = HttpUrl::parse("https://tests.example.com").unwrap();
-        let proxy = ProxySettings { https: Some(Secret::new(&proxy.to_string())), ..ProxySettings::default() };
-        let target = TallyonceTarget::new(url, &HttpSettings { proxy, ..settings() }).unwrap();
-        not_sent(&target.deliver(&pack(push())).await, "");
+        let address = proxy.to_string().replace("http://", "http://me:hunter2@");
+        let proxy = ProxySettings { https: Some(Secret::new(&address)), ..ProxySettings::default() };
+        let token = Some(Secret::new("hunter2"));
+        let target = TallyonceTarget::new(url, &HttpSettings { proxy, token, ..settings() }).unwrap();
+        let delivery = target.deliver(&pack(push())).await;
+        not_sent(&delivery, "");
+        assert!(!format!("{target:?}{delivery:?}").contains("hunter2"), "{target:?}{delivery:?}");
     }
 }
 
