@@ -1,1 +1,63 @@
-fn main() {}
+//! Retry every push, count every outcome once: the program. Parse, resolve, run, render, exit; nothing else here.
+
+mod cli;
+mod commands;
+mod courier;
+mod env;
+mod exit;
+mod failure;
+mod inputs;
+mod interrupt;
+#[cfg(feature = "failpoints")]
+mod kill;
+mod object;
+mod output;
+mod parse;
+mod progress;
+#[cfg(test)]
+mod reference;
+mod render;
+mod repository;
+mod settings;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use env::Surroundings;
+use exit::Exit;
+use failure::Failure;
+use output::Output;
+
+fn main() -> ExitCode {
+    ExitCode::from(run().number())
+}
+
+fn run() -> Exit {
+    let around = match Surroundings::read() {
+        Ok(around) => around,
+        Err(error) => {
+            let what = format!("the working folder is gone: {error}");
+            return ended(
+                Output::new(false, 0, true),
+                Err(Failure::machine(what, "Change into a folder that is there.")),
+            );
+        }
+    };
+    let (cli, matches) = match parse::parse(&around) {
+        Ok(parsed) => parsed,
+        Err(exit) => return exit,
+    };
+    let output = Output::new(cli.globals.quiet, cli.globals.verbose, cli.globals.no_progress);
+    #[cfg(feature = "failpoints")]
+    if let Err(failure) = kill::arm(&around.env) {
+        return ended(output, Err(failure));
+    }
+    ended(output, commands::run(cli, &matches, &around, output))
+}
+
+fn ended(output: Output, result: Result<Exit, Failure>) -> Exit {
+    result.unwrap_or_else(|failure| {
+        output.error(&render::failure(&failure));
+        failure.exit
+    })
+}

@@ -1,0 +1,199 @@
+//! `tallyonce flush`: delivers what the outbox or sealed files hold, each with the sender that it was made by.
+//! An entry never chooses where credentials go, and a sealed file claims no more than the caller allows.
+
+use std::path::Path;
+
+use delivery::{Destination, Entry, Outbox, Parcel, belongs_to};
+use domain::key::KeyParts;
+use domain::{RunId, Variant};
+
+use crate::commands::summary;
+use crate::courier::{self, Courier};
+use crate::env::Surroundings;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::object::PushObject;
+use crate::output::Output;
+use crate::render;
+use crate::repository::Repository;
+use crate::settings::place::Hints;
+use crate::settings::push::FlushSettings;
+
+/// Delivers everything, and says of each what became of it. The worst decides the exit code.
+///
+/// # Errors
+/// Nothing could be tried.
+pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
+    let to = settings.place.destination(&Hints::guess(&around.env))?.value;
+    let repository = Repository::prepare(&to, &settings.connection)?;
+    let stop = interrupt::on_signals()?;
+    let mut flush = Flush { settings, to, repository, stop, output, courier: None, worst: Exit::Success };
+    if settings.files.is_empty() {
+        flush.outbox().await?;
+    } else {
+        for path in &settings.files {
+            flush.sealed(path).await;
+        }
+    }
+    Ok(flush.worst)
+}
+
+struct Flush<'a> {
+    settings: &'a FlushSettings,
+    to: Destination,
+    repository: Repository,
+    stop: delivery::Stop,
+    output: Output,
+    courier: Option<Courier>,
+    worst: Exit,
+}
+
+impl Flush<'_> {
+    async fn outbox(&mut self) -> Result<(), Failure> {
+        let folder = &self.settings.outbox.value;
+        if !folder.is_dir() {
+            self.output.note(&format!("there is no outbox at {}: nothing to deliver", folder.display()));
+            return Ok(());
+        }
+        let outbox = Outbox::open(folder).map_err(|error| courier::outbox_failure(&error))?;
+        let (entries, broken) = outbox.entries().map_err(|error| courier::outbox_failure(&error))?;
+        for file in &broken {
+            self.output.warning(&format!(
+                "{} is no whole push and cannot be delivered ({}). The push that wrote it ended before it was kept and \
+                 said so: run that push again, then remove the file",
+                file.path.display(),
+                file.why
+            ));
+            // A temporary file was never kept; a whole name with damaged bytes is a loss.
+            if file.path.extension().is_some_and(|extension| extension == "push") {
+                self.worst = self.worst.worse(Exit::Unreadable);
+            }
+        }
+        let (own, others): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| belongs_to(entry.header(), &self.to));
+        for entry in &others {
+            self.refuse_other(entry);
+        }
+        if own.is_empty() && others.is_empty() {
+            self.output.note(&format!("nothing waits in {}", folder.display()));
+        }
+        for entry in &own {
+            let mut object = PushObject::of(entry.header());
+            object.at_server(self.repository.server());
+            let result = match self.courier() {
+                Ok(courier) => courier.flush(entry, &mut object).await,
+                Err(failure) => Err(failure),
+            };
+            self.say(object, result);
+        }
+        Ok(())
+    }
+
+    /// An entry for another destination is listed, and left alone.
+    fn refuse_other(&mut self, entry: &Entry) {
+        let header = entry.header();
+        let what =
+            format!("{} is for {}, not for {}; it is left alone", entry.path().display(), header.destination, self.to);
+        let mut failure = Failure::other_claim(what);
+        failure.next = format!("If its push was meant for there: `tallyonce flush --to {}`.", header.destination);
+        self.say(PushObject::of(header), Err(failure));
+    }
+
+    async fn sealed(&mut self, path: &Path) {
+        let parcel = match Parcel::open_sealed(path) {
+            Ok(parcel) => parcel,
+            Err(error) => {
+                let words = format!("{}: {error}", path.display());
+                self.say(PushObject::new(), Err(Failure::unreadable(vec![words])));
+                return;
+            }
+        };
+        let mut object = PushObject::of(&parcel.header);
+        object.at_server(self.repository.server());
+        let result = self.deliver_sealed(path, &parcel, &mut object).await;
+        self.say(object, result);
+    }
+
+    async fn deliver_sealed(&mut self, path: &Path, parcel: &Parcel, object: &mut PushObject) -> Result<(), Failure> {
+        self.check(path, parcel)?;
+        let parcel = parcel.addressed_to(&self.to);
+        let ended = self.courier()?.deliver(&parcel).await;
+        // The file stays whatever happens: it is the caller's.
+        object.ended(&ended, true)
+    }
+
+    /// A sealed file may come from anybody: it claims what the caller said, in its place and in its key, or nothing.
+    fn check(&self, path: &Path, parcel: &Parcel) -> Result<(), Failure> {
+        let place = &parcel.header.place;
+        let allowed = &self.settings;
+        let mut wrong = Vec::new();
+        let mut compare = |what: &str, claimed: &str, allowed: Option<&str>| {
+            if Some(claimed) != allowed {
+                wrong.push(format!("{what}: it claims {claimed:?}, allowed is {:?}", allowed.unwrap_or("")));
+            }
+        };
+        compare("project", place.project.as_str(), allowed.place.said_project().map(domain::ProjectId::as_str));
+        compare("cycle", place.cycle.as_str(), allowed.place.said_cycle().map(domain::CycleName::as_str));
+        compare("run", place.run.as_str(), allowed.run.as_ref().map(RunId::as_str));
+        if !key_fits(parcel) {
+            wrong.push(format!("its key {} is not of the round that it claims", parcel.header.key));
+        }
+        if wrong.is_empty() && parcel.push().is_err() {
+            wrong.push("its body is not what its header says".to_owned());
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let mut failure =
+            Failure::other_claim(format!("{} claims what it may not, and is not delivered", path.display()));
+        failure.details = wrong;
+        Err(failure)
+    }
+
+    fn courier(&mut self) -> Result<&mut Courier, Failure> {
+        let courier = if let Some(courier) = self.courier.take() {
+            courier
+        } else {
+            let target = self.repository.target()?;
+            Courier::new(target, self.settings.deadline.value, self.stop.clone(), self.output)
+        };
+        Ok(self.courier.insert(courier))
+    }
+
+    fn say(&mut self, mut object: PushObject, result: Result<(), Failure>) {
+        for warning in &object.warnings {
+            self.output.warning(warning);
+        }
+        let failed = result.err();
+        if let Some(failure) = &failed {
+            object.fails(failure);
+            self.worst = self.worst.worse(failure.exit);
+            self.output.error(&render::failure(failure));
+        }
+        if self.settings.json {
+            self.output.object(&object);
+        } else if failed.is_none() {
+            self.output.result(&summary::closing(&object));
+        }
+    }
+}
+
+/// The key begins with the round, and the round ends in the run (and label) that are claimed. So a file cannot take
+/// the key of another run.
+fn key_fits(parcel: &Parcel) -> bool {
+    let place = &parcel.header.place;
+    let tail = KeyParts {
+        scope: None,
+        run: place.run.clone(),
+        round: place.label.clone(),
+        job: None,
+        shard: None,
+        variant: Variant::default(),
+    }
+    .round_id();
+    let (key, round) = (parcel.header.key.as_str(), place.round.as_str());
+    let of_run = round == tail.as_str() || round.strip_suffix(tail.as_str()).is_some_and(|head| head.ends_with(':'));
+    let of_round = key.strip_prefix(round).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+    of_run && of_round
+}

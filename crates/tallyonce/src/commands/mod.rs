@@ -1,0 +1,189 @@
+//! One file per command, and the one place that resolves settings and hands over. Must not print but through `Output`.
+
+pub(crate) mod flush;
+pub(crate) mod key;
+pub(crate) mod man;
+pub(crate) mod push;
+pub(crate) mod rounds;
+pub(crate) mod serve;
+pub(crate) mod show;
+pub(crate) mod summary;
+
+use clap::ArgMatches;
+use domain::{CycleName, ProjectId};
+
+use crate::cli::{Cli, CloseArgs, Command, Globals, PromoteArgs, ShowArgs, WaitArgs};
+use crate::env::Surroundings;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::object::PushObject;
+use crate::output::Output;
+use crate::repository::Repository;
+use crate::settings::place::{Hints, PlaceSettings};
+use crate::settings::push::{self as push_settings, FlushSettings, PushSettings};
+use crate::settings::{ConfigFile, ConnectionSettings, Layers};
+
+/// Where a command that reads or decides looks.
+pub(crate) struct Place {
+    /// The repository.
+    pub repository: Repository,
+    /// The project.
+    pub project: ProjectId,
+    /// The cycle, or why it is unknown: not every command needs it.
+    pub cycle: Result<CycleName, Failure>,
+}
+
+/// What every command is given.
+struct Context<'a> {
+    globals: &'a Globals,
+    layers: Layers<'a>,
+    around: &'a Surroundings,
+    output: Output,
+}
+
+impl Context<'_> {
+    fn connection(&self) -> Result<ConnectionSettings, Failure> {
+        ConnectionSettings::resolve(self.globals, &self.layers, &self.around.env)
+    }
+
+    fn place(
+        &self,
+        id: &'static str,
+        to: Option<String>,
+        project: Option<ProjectId>,
+        cycle: Option<CycleName>,
+    ) -> Result<Place, Failure> {
+        let settings = PlaceSettings::resolve(id, to, project, cycle, &self.layers)?;
+        let hints = Hints::guess(&self.around.env);
+        let destination = settings.destination(&hints)?.value;
+        Ok(Place {
+            repository: Repository::prepare(&destination, &self.connection()?)?,
+            project: settings.project(&hints, &self.around.folder)?.value,
+            cycle: settings.cycle(&hints).map(|setting| setting.value),
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// It failed; the failure says with which code to exit.
+pub(crate) fn run(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
+    let wants_object = match &cli.command {
+        Command::Push(args) => args.json,
+        Command::Flush(args) => args.json,
+        _ => false,
+    };
+    match dispatch(cli, matches, around, output) {
+        Ok(exit) => Ok(exit),
+        Err(Ended { failure, said }) => {
+            if wants_object && !said {
+                let mut object = PushObject::new();
+                object.fails(&failure);
+                output.object(&object);
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// A failure, and whether the command has printed its object already.
+struct Ended {
+    failure: Failure,
+    said: bool,
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Self { failure, said: false }
+    }
+}
+
+fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Exit, Ended> {
+    let Cli { globals, command } = cli;
+    let typed = matches.subcommand().map_or(matches, |(_, typed)| typed);
+    match command {
+        Command::Completions { shell } => return Ok(man::completions(shell, output)),
+        Command::Man { command, dir } => return Ok(man::man(command.as_deref(), dir.as_deref(), output)?),
+        _ => {}
+    }
+    let file = ConfigFile::find(globals.config.as_deref(), &around.folder)?;
+    let context = Context { globals: &globals, layers: Layers::new(typed, file.as_ref()), around, output };
+    match command {
+        Command::Push(args) => {
+            let settings = PushSettings::resolve(*args, &context.layers, context.connection()?)?;
+            let run = client(push::run(&settings, around, output))?;
+            run.map_err(|failure| Ended { failure, said: true })
+        }
+        Command::Flush(args) => {
+            let settings = FlushSettings::resolve(args, &context.layers, context.connection()?)?;
+            Ok(client(flush::run(&settings, around, output))??)
+        }
+        Command::Key(args) => {
+            let overrides = push_settings::overrides(&args.identity, &context.layers)?;
+            let settings = key::KeySettings {
+                overrides: push_settings::with_job(overrides, &context.layers),
+                explain: args.explain,
+                check: args.check,
+                strict: args.strict,
+                json: args.json,
+            };
+            Ok(key::run(&settings, &around.env, output)?)
+        }
+        Command::Serve(args) => {
+            let settings = serve::ServeSettings::resolve(args, &context.layers, globals.verbose)?;
+            Ok(served(serve::serve(settings, &around.env, output))??)
+        }
+        Command::CheckStore(args) => Ok(client(serve::check_store(args, &context.layers, output))??),
+        Command::Show(args) => Ok(show(args, &context)?),
+        Command::Promote(args) => Ok(promote(args, &context)?),
+        Command::Close(args) => Ok(close(args, &context)?),
+        Command::Wait(args) => Ok(wait(args, &context)?),
+        Command::Completions { .. } | Command::Man { .. } => Ok(Exit::Success),
+    }
+}
+
+fn show(args: ShowArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let ShowArgs { from, project, cycle, round, items, revisions, status, format } = args;
+    let place = context.place("from", from, project, cycle)?;
+    let wish = show::Wish { round, items, revisions, status, format };
+    client(show::run(place, &wish, context.output))?
+}
+
+fn promote(args: PromoteArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let PromoteArgs { key, round, revision, exact, to, project, cycle } = args;
+    let place = context.place("to", to, project, cycle)?;
+    let what = match (key, round) {
+        (Some(key), _) => rounds::Promoted::Key(key),
+        (None, round) => rounds::Promoted::Round(round.unwrap_or_default()),
+    };
+    client(rounds::promote(place, what, revision, exact, context.output))?
+}
+
+fn close(args: CloseArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let CloseArgs { round, to, project, cycle } = args;
+    let place = context.place("to", to, project, cycle)?;
+    client(rounds::close(place, &round, context.output))?
+}
+
+fn wait(args: WaitArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let WaitArgs { round: CloseArgs { round, to, project, cycle }, deadline } = args;
+    let deadline = push_settings::deadline(deadline, &context.layers).value;
+    let place = context.place("to", to, project, cycle)?;
+    client(rounds::wait(place, &round, deadline, context.output))?
+}
+
+/// One thread is enough for a client, and starts faster.
+fn client<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    Ok(runtime.map_err(|error| no_runtime(&error))?.block_on(work))
+}
+
+fn served<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    Ok(runtime.map_err(|error| no_runtime(&error))?.block_on(work))
+}
+
+fn no_runtime(error: &std::io::Error) -> Failure {
+    Failure::machine(format!("the runtime cannot start: {error}"), "Free resources of this machine, and try again.")
+}

@@ -1,0 +1,263 @@
+//! `tallyonce push`: reports into a push, the push into the outbox, from there to its destination.
+//! Must not decide what counts, and must not send before the outbox has it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use delivery::{Clock as _, Destination, Outbox, Parcel, SystemClock};
+use domain::ci::{Identity, identify};
+use domain::push::ContentId;
+use domain::{Incarnation, Origin, Outcomes, Place, Push, Sender};
+use reports::ReadOptions;
+
+use crate::commands::summary;
+use crate::courier::{self, Courier};
+use crate::env::Surroundings;
+use crate::exit::Exit;
+use crate::failure::{Failure, State};
+use crate::inputs::{self, Reports, Wish};
+use crate::interrupt;
+use crate::object::PushObject;
+use crate::output::Output;
+use crate::repository::Repository;
+use crate::settings::Setting;
+use crate::settings::place::Hints;
+use crate::settings::push::PushSettings;
+
+/// Pushes, and prints what became of it.
+///
+/// # Errors
+/// It is not recorded.
+pub(crate) async fn run(settings: &PushSettings, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
+    let mut object = PushObject::new();
+    let result = push(settings, around, output, &mut object).await;
+    if let Err(failure) = &result {
+        object.fails(failure);
+    }
+    if settings.json {
+        output.object(&object);
+    } else if result.is_ok() && !settings.dry_run {
+        output.result(&summary::closing(&object));
+    }
+    result
+}
+
+async fn push(
+    settings: &PushSettings,
+    around: &Surroundings,
+    output: Output,
+    object: &mut PushObject,
+) -> Result<Exit, Failure> {
+    let identity = identify(&around.env, &settings.overrides)?;
+    object.key = Some(identity.key.clone());
+    object.round = Some(identity.round.clone());
+    (object.job, object.shard) = (identity.parts.job.clone(), identity.parts.shard);
+    warn(output, object, &identity.warnings);
+    let target = Target::resolve(settings, &identity, around)?;
+    object.project = Some(target.place.project.clone());
+    object.cycle = Some(target.place.cycle.clone());
+    let reports = read(settings, &target)?;
+    object.report = Some(reports.collected.summary);
+    warn(output, object, &doubts(settings, &reports));
+    for note in &reports.notes {
+        output.note(&format!("note: {note}"));
+    }
+    let push = Arc::new(compose(settings, &identity, &target.place, reports)?);
+    let report = object.clone();
+    *object = PushObject { warnings: report.warnings, report: report.report, ..of(&push) };
+    if settings.dry_run {
+        object.counts = Some(push.outcomes.counts());
+        object.delivery.chunks = 1;
+        object.ends(State::DryRun, Exit::Success);
+        if !settings.json {
+            output.result(&summary::dry_run(object, settings, &identity, &target.settings));
+        }
+        return Ok(Exit::Success);
+    }
+    if let Some(path) = &settings.seal {
+        return seal(path, push, object);
+    }
+    send(settings, &target, push, output, object).await
+}
+
+fn of(push: &Push) -> PushObject {
+    PushObject {
+        key: Some(push.key.clone()),
+        project: Some(push.place.project.clone()),
+        cycle: Some(push.place.cycle.clone()),
+        round: Some(push.place.round.clone()),
+        job: push.place.job.clone(),
+        shard: push.place.shard,
+        push: Some(domain::PushId::of(&push.place.project, &push.key)),
+        ..PushObject::new()
+    }
+}
+
+/// Where the push belongs, and where it goes.
+#[derive(Debug)]
+struct Target {
+    place: Place,
+    /// None if it is sealed: whoever flushes it says where to.
+    destination: Option<Destination>,
+    /// The settings for `--dry-run`, with their sources.
+    settings: Vec<(&'static str, String)>,
+}
+
+impl Target {
+    fn resolve(settings: &PushSettings, identity: &Identity, around: &Surroundings) -> Result<Self, Failure> {
+        let hints = Hints::of(identity);
+        let destination = match settings.seal {
+            Some(_) => None,
+            None => Some(settings.place.destination(&hints)?),
+        };
+        let project = settings.place.project(&hints, &around.folder)?;
+        let cycle = settings.place.cycle(&hints)?;
+        if settings.paths.is_empty() && !settings.allow_empty {
+            return Err(nothing_named());
+        }
+        let mut shown = vec![line("project", &project), line("cycle", &cycle)];
+        shown.extend(destination.iter().map(|destination| line("to", destination)));
+        shown.push(line("on-difference", &settings.on_difference));
+        Ok(Self {
+            place: Place {
+                project: project.value,
+                cycle: cycle.value,
+                round: identity.round.clone(),
+                run: identity.parts.run.clone(),
+                label: identity.parts.round.clone(),
+                job: identity.parts.job.clone(),
+                shard: identity.parts.shard,
+                variant: identity.parts.variant.clone(),
+            },
+            destination: destination.map(|setting| setting.value),
+            settings: shown,
+        })
+    }
+}
+
+fn line<T: std::fmt::Display>(name: &'static str, setting: &Setting<T>) -> (&'static str, String) {
+    (name, format!("{}  ({})", setting.value, setting.source))
+}
+
+fn nothing_named() -> Failure {
+    Failure::usage(
+        "no report is named",
+        "Name report files, quoted patterns or folders: `tallyonce push 'target/surefire-reports/*.xml'`; or - for \
+         standard input; or set push.paths in tallyonce.toml. A shard that has no tests says --allow-empty.",
+    )
+}
+
+fn read(settings: &PushSettings, target: &Target) -> Result<Reports, Failure> {
+    let mut never = vec![settings.outbox.value.clone()];
+    never.extend(settings.seal.clone());
+    if let Some(Destination::Sqlite(path)) = &target.destination {
+        for ending in ["", "-wal", "-shm", "-journal"] {
+            let mut name = path.clone().into_os_string();
+            name.push(ending);
+            never.push(PathBuf::from(name));
+        }
+    }
+    let options = ReadOptions { format: settings.format, partial: settings.partial, ..ReadOptions::standard() };
+    inputs::read(&Wish { paths: &settings.paths, options, allow_empty: settings.allow_empty, never })
+}
+
+/// What its sender should hear about the reports.
+fn doubts(settings: &PushSettings, reports: &Reports) -> Vec<String> {
+    let collected = &reports.collected;
+    let mut doubts: Vec<String> = collected.warnings.iter().map(ToString::to_string).collect();
+    doubts.extend(collected.damage.iter().map(ToString::to_string));
+    doubts.extend(reports.lost.iter().map(|lost| format!("left out, the push is incomplete: {lost}")));
+    if collected.outcomes.is_empty() && !settings.allow_empty {
+        doubts.push(
+            "no test is in the reports: an empty push is recorded; look whether the runner found its tests".into(),
+        );
+    }
+    doubts
+}
+
+fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports: Reports) -> Result<Push, Failure> {
+    let collected = reports.collected;
+    let incomplete = !collected.damage.is_empty() || !reports.lost.is_empty();
+    let outcomes = Outcomes::from_unordered(collected.outcomes)
+        .map_err(|doubled| Failure::unreadable(vec![doubled.to_string()]))?;
+    let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
+    Ok(Push {
+        key: identity.key.clone(),
+        place: place.clone(),
+        origin: Origin {
+            commit: identity.commit.clone(),
+            workflow: identity.workflow.clone(),
+            run_counter: identity.run_counter,
+            run_url: identity.run_url.clone(),
+        },
+        sender: Sender {
+            ordinal: identity.ordinal,
+            ordinal_scope: identity.ordinal_scope,
+            executor: identity.executor.clone(),
+            incarnation: Some(Incarnation(rand::random())),
+        },
+        on_difference: settings.on_difference.value,
+        outside_ci: !identity.in_ci(),
+        expect: settings.expect,
+        files: collected.files,
+        report: collected.summary,
+        incomplete,
+        outcomes,
+        content,
+    })
+}
+
+fn seal(path: &std::path::Path, push: Arc<Push>, object: &mut PushObject) -> Result<Exit, Failure> {
+    let parcel = Parcel::pack_for_any(push, SystemClock::new().utc_rfc3339()).map_err(|error| packing(&error))?;
+    parcel.seal(path).map_err(|error| {
+        Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
+    })?;
+    object.delivery.chunks = 1;
+    object.delivery.bytes = parcel.body.len() as u64;
+    object.ends(State::Sealed, Exit::Success);
+    Ok(Exit::Success)
+}
+
+fn packing(error: &delivery::PackError) -> Failure {
+    Failure::unreadable(vec![error.to_string()])
+}
+
+async fn send(
+    settings: &PushSettings,
+    target: &Target,
+    push: Arc<Push>,
+    output: Output,
+    object: &mut PushObject,
+) -> Result<Exit, Failure> {
+    let Some(destination) = &target.destination else { return Err(nothing_named()) };
+    let stop = interrupt::on_signals()?;
+    let bad = push.outcomes.counts().any_bad();
+    let parcel = Parcel::pack(push, destination, SystemClock::new().utc_rfc3339()).map_err(|error| packing(&error))?;
+    object.delivery.chunks = 1;
+    object.delivery.bytes = parcel.body.len() as u64;
+    let repository = Repository::prepare(destination, &settings.connection)?;
+    object.at_server(repository.server());
+    let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
+    let entry = courier::put(&outbox, &parcel)?;
+    let mut courier = Courier::new(repository.target()?, settings.deadline.value, stop, output);
+    let before = object.warnings.len();
+    courier.hand_over(&outbox, entry, &parcel, object).await?;
+    for warning in &object.warnings[before..] {
+        output.warning(warning);
+    }
+    if settings.fail_on_failed && bad {
+        object.exit = Exit::Found.number();
+        output.note(
+            "this delivery's own report holds failed or errored tests (--fail-on failed): exit 1; it is recorded",
+        );
+        return Ok(Exit::Found);
+    }
+    Ok(Exit::Success)
+}
+
+fn warn(output: Output, object: &mut PushObject, warnings: &[String]) {
+    for warning in warnings {
+        output.warning(warning);
+    }
+    object.warnings.extend(warnings.iter().cloned());
+}

@@ -1,0 +1,124 @@
+//! `tallyonce serve` and `tallyonce check-store`: a store served, a store judged. Must not record anything by itself.
+
+use std::net::SocketAddr;
+
+use delivery::Destination;
+use domain::ci::Env;
+use serde::Serialize;
+use server::{BodyLimits, ServeConfig, ServeError};
+use store::Damage;
+
+use crate::cli::{CheckStoreArgs, ServeArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::output::Output;
+use crate::repository;
+use crate::settings::{Layers, Setting};
+use crate::telemetry;
+
+/// Where it listens, unless said otherwise.
+const LISTEN: &str = "127.0.0.1:8321";
+/// The store, unless said otherwise.
+const STORE: &str = "sqlite:tallyonce.db";
+
+/// `serve`, resolved.
+#[derive(Debug)]
+pub(crate) struct ServeSettings {
+    listen: SocketAddr,
+    store: Setting<String>,
+    open: bool,
+    log_json: bool,
+    verbose: u8,
+}
+
+impl ServeSettings {
+    /// From the flags over the file.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub(crate) fn resolve(args: ServeArgs, layers: &Layers<'_>, verbose: u8) -> Result<Self, Failure> {
+        let listen = layers
+            .pick("listen", args.listen, "serve.listen", |f| f.serve.listen.clone())
+            .unwrap_or_else(|| Setting::default(LISTEN.to_owned(), "this machine only"));
+        let Setting { value, source } = listen;
+        let listen = value.parse().map_err(|_| {
+            Failure::usage(
+                format!("{source}: {value:?} is no address to listen on"),
+                "Give IP:PORT, such as 127.0.0.1:8321 or [::1]:8321.",
+            )
+        })?;
+        Ok(Self {
+            listen,
+            store: store_setting(args.store, layers),
+            open: layers.switch(args.open, |f| f.serve.open),
+            log_json: layers.switch(args.log_json, |f| f.serve.log_json),
+            verbose,
+        })
+    }
+}
+
+fn store_setting(typed: Option<String>, layers: &Layers<'_>) -> Setting<String> {
+    layers
+        .pick("store", typed, "serve.store", |f| f.serve.store.clone())
+        .unwrap_or_else(|| Setting::default(STORE.to_owned(), "a file in the working folder"))
+}
+
+/// Serves until it is told to stop, then finishes what it began.
+///
+/// # Errors
+/// It cannot start.
+pub(crate) async fn serve(settings: ServeSettings, env: &Env, output: Output) -> Result<Exit, Failure> {
+    telemetry::start(env, settings.verbose, settings.log_json)?;
+    if !settings.open && !settings.listen.ip().to_canonical().is_loopback() {
+        // Before the store is opened, or even made.
+        return Err(cannot_start(&ServeError::Exposed { listen: settings.listen }));
+    }
+    let store = repository::open(&settings.store.value)?;
+    let config = ServeConfig { listen: settings.listen, store, open: settings.open, limits: BodyLimits::default() };
+    let stop = interrupt::on_signals()?;
+    let ready = |address: SocketAddr| output.error(&format!("listening on http://{address}"));
+    server::serve(config, ready, stop.requested()).await.map_err(|error| cannot_start(&error))?;
+    Ok(Exit::Success)
+}
+
+fn cannot_start(error: &ServeError) -> Failure {
+    let next = match error {
+        ServeError::Exposed { .. } => {
+            "Listen on 127.0.0.1 and put a proxy with authentication in front, or say --open."
+        }
+        ServeError::Listen { .. } => "Stop what listens there, or choose another --listen.",
+    };
+    Failure::usage(error.to_string(), next)
+}
+
+/// `check-store --json`.
+#[derive(Debug, Serialize)]
+struct CheckObject<'a> {
+    store: &'a str,
+    clean: bool,
+    damage: &'a [Damage],
+}
+
+/// Looks for contradictions.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn check_store(args: CheckStoreArgs, layers: &Layers<'_>, output: Output) -> Result<Exit, Failure> {
+    let Setting { value: url, source } = store_setting(args.store, layers);
+    let destination =
+        Destination::parse(&url).map_err(|error| Failure::usage(format!("{source}: {error}"), "Give sqlite:PATH."))?;
+    let store = repository::existing(&destination)?;
+    let damage = store.check().await.map_err(|error| Failure::store(&error))?;
+    if args.json {
+        output.object(&CheckObject { store: &url, clean: damage.is_empty(), damage: &damage });
+    } else if damage.is_empty() {
+        output.result(&format!("{url}: clean\n"));
+    } else {
+        for Damage { kind, place, what } in &damage {
+            output.result(&format!("{kind}  {place}  {what}\n"));
+        }
+        output.error(&format!("{url}: {} contradictions; keep a copy of the store before anything else", damage.len()));
+    }
+    Ok(if damage.is_empty() { Exit::Success } else { Exit::Found })
+}

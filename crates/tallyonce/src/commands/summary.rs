@@ -1,0 +1,91 @@
+//! The closing words of a delivery, for people. Must not decide anything.
+
+use std::fmt::Write as _;
+
+use domain::Counts;
+use domain::ci::Identity;
+
+use crate::failure::State;
+use crate::object::PushObject;
+use crate::settings::duration;
+use crate::settings::push::PushSettings;
+
+/// "50 items: 47 passed (2 flaky), 3 failed, 0 errored, 0 skipped".
+pub(crate) fn counted(counts: &Counts) -> String {
+    let Counts { total, passed, failed, errored, skipped, flaky } = counts;
+    let items = if *total == 1 { "item" } else { "items" };
+    let flaky = if *flaky > 0 { format!(" ({flaky} flaky)") } else { String::new() };
+    format!("{total} {items}: {passed} passed{flaky}, {failed} failed, {errored} errored, {skipped} skipped")
+}
+
+/// What became of the push, with the counts that close a log.
+pub(crate) fn closing(object: &PushObject) -> String {
+    let mut text = String::new();
+    let key = object.key.as_ref().map_or("", domain::PushKey::as_str);
+    let revision = object.revision.map(|revision| format!(" (revision {revision})")).unwrap_or_default();
+    let _ = writeln!(text, "{}: {key}{revision}", object.state.word());
+    if let Some(counts) = &object.counts {
+        let _ = writeln!(text, "counting now: {}", counted(counts));
+    }
+    if let Some(difference) = &object.difference {
+        let _ = writeln!(
+            text,
+            "difference ({}): {} changed, {} added, {} not offered",
+            difference.class.word(),
+            difference.changed,
+            difference.added,
+            difference.not_offered
+        );
+    }
+    if let Some(url) = &object.url {
+        let _ = writeln!(text, "at {url}");
+    }
+    if let Some(report) = &object.report {
+        let (recorded, replayed) = match object.state {
+            State::Recorded | State::Revised => (report.outcomes, 0),
+            State::Replayed => (0, report.outcomes),
+            _ => (0, 0),
+        };
+        let sent = recorded + replayed;
+        let _ = writeln!(
+            text,
+            "in the report {}, sent {sent}, recorded {recorded}, replayed {replayed}, refused 0, cut {}",
+            report.outcomes, report.cut
+        );
+    }
+    text
+}
+
+/// What would be pushed, and where each setting came from.
+pub(crate) fn dry_run(
+    object: &PushObject,
+    settings: &PushSettings,
+    identity: &Identity,
+    shown: &[(&'static str, String)],
+) -> String {
+    let mut text = format!("dry run: nothing is written, nothing is sent\nkey            {}\n", identity.key);
+    let _ = writeln!(text, "round          {}", identity.round);
+    for part in &identity.explained {
+        let place = if part.in_key { "" } else { ", not in the key" };
+        let _ = writeln!(text, "  {:<12} {}  ({}{place})", part.part, part.value, part.source);
+    }
+    for (name, value) in shown {
+        let _ = writeln!(text, "{name:<14} {value}");
+    }
+    let deadline = &settings.deadline;
+    let _ = writeln!(text, "{:<14} {}  ({})", "deadline", duration::show(deadline.value), deadline.source);
+    let outbox = &settings.outbox;
+    let _ = writeln!(text, "{:<14} {}  ({})", "outbox", outbox.value.display(), outbox.source);
+    let _ = writeln!(text, "{:<14} {}", "chunks", object.delivery.chunks);
+    if let Some(report) = &object.report {
+        let _ = writeln!(
+            text,
+            "{:<14} files: {}, test elements: {} ({} repeats), damaged: {}, cut: {}",
+            "report", report.files, report.outcomes, report.repeats, report.damaged, report.cut
+        );
+    }
+    if let Some(counts) = &object.counts {
+        let _ = writeln!(text, "{:<14} {}", "would count", counted(counts));
+    }
+    text
+}

@@ -1,0 +1,245 @@
+//! What a command can end in, other than well: what happened, what it means for the recorded data, what to do next,
+//! and with which code to exit. Must not print: `render` does.
+
+use domain::ci::IdentityError;
+use domain::{Cause, Problem, ProblemCode};
+use serde::Serialize;
+use store::{Absent, StoreError};
+
+use crate::exit::Exit;
+
+/// What became of a push, in one word (`push --json`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// Recorded now.
+    Recorded,
+    /// Recorded by an earlier delivery.
+    Replayed,
+    /// Other outcomes were laid over what was recorded, or kept beside it.
+    Revised,
+    /// Other outcomes are recorded, and the policy is `fail`.
+    Differs,
+    /// Other work has this key.
+    Collision,
+    /// Refused.
+    Rejected,
+    /// It may be recorded.
+    PossiblyWritten,
+    /// It never arrived.
+    NotSent,
+    /// Written into a file.
+    Sealed,
+    /// A report could not be read.
+    Unreadable,
+    /// Flags or configuration.
+    Usage,
+    /// Nothing was done.
+    DryRun,
+}
+
+impl State {
+    /// The word, for people.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            State::Recorded => "recorded",
+            State::Replayed => "replayed",
+            State::Revised => "revised",
+            State::Differs => "differs",
+            State::Collision => "collision",
+            State::Rejected => "rejected",
+            State::PossiblyWritten => "possibly written",
+            State::NotSent => "not sent",
+            State::Sealed => "sealed",
+            State::Unreadable => "unreadable",
+            State::Usage => "usage",
+            State::DryRun => "dry run",
+        }
+    }
+}
+
+const NOTHING: &str = "Nothing was sent, nothing was written.";
+
+/// Why a command failed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    /// With which code to exit.
+    pub exit: Exit,
+    /// The same for `push --json`.
+    pub state: State,
+    /// The receiver's word for it, if it gave one.
+    pub code: Option<ProblemCode>,
+    /// What happened.
+    pub what: String,
+    /// Single findings.
+    pub details: Vec<String>,
+    /// What it means for the recorded data.
+    pub means: String,
+    /// What to do next.
+    pub next: String,
+}
+
+impl Failure {
+    fn new(exit: Exit, state: State, what: impl Into<String>, means: &str, next: impl Into<String>) -> Self {
+        let (what, means, next) = (what.into(), means.to_owned(), next.into());
+        Self { exit, state, code: None, what, details: Vec::new(), means, next }
+    }
+
+    /// Flags, variables or configuration.
+    pub(crate) fn usage(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, State::Usage, what, NOTHING, next)
+    }
+
+    /// Something of this machine failed that has nothing to do with the data.
+    pub(crate) fn machine(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, State::Usage, what, NOTHING, next)
+    }
+
+    /// Reports that cannot be read, each with its reason.
+    pub(crate) fn unreadable(details: Vec<String>) -> Self {
+        let what = match details.as_slice() {
+            [only] => only.clone(),
+            many => format!("{} of the named reports can't be used", many.len()),
+        };
+        let next = "Mend the path or the report. --partial pushes what is readable, marked incomplete; --allow-empty \
+                    records an empty push where a shard had no tests.";
+        let details = if details.len() > 1 { details } else { Vec::new() };
+        Self { details, ..Self::new(Exit::Unreadable, State::Unreadable, what, NOTHING, next) }
+    }
+
+    /// Refused by the receiver.
+    pub(crate) fn rejected(problem: &Problem) -> Self {
+        let (exit, state) = match problem.code {
+            ProblemCode::KeyCollision | ProblemCode::KeyReused | ProblemCode::ShardPlanChanged => {
+                (Exit::Collision, State::Collision)
+            }
+            ProblemCode::Differs => (Exit::Collision, State::Differs),
+            _ => (Exit::Rejected, State::Rejected),
+        };
+        let means = match state {
+            State::Rejected => "It was refused: nothing of this delivery is written.",
+            _ => "Nothing of this delivery counts. What was recorded under the key before stays as it was.",
+        };
+        let what = format!("{} ({}): {}", problem.title, problem.code.word(), problem.detail);
+        let mut details: Vec<String> = problem
+            .fields
+            .iter()
+            .map(|field| format!("{}: recorded {:?}, offered {:?}", field.field, field.recorded, field.offered))
+            .collect();
+        details.extend(problem.errors.iter().cloned());
+        let failure = Self::new(exit, state, what, means, next_of(problem.code));
+        Self { code: Some(problem.code), details, ..failure }
+    }
+
+    /// The receiver said nothing that tells whether it wrote.
+    pub(crate) fn possibly_written(cause: &Cause, kept: bool) -> Self {
+        let means = "It may be recorded or not; the key tells when it is delivered again.";
+        Self::new(Exit::NotConfirmed, State::PossiblyWritten, cause.what.clone(), means, again(kept))
+    }
+
+    /// It never arrived.
+    pub(crate) fn not_sent(cause: &Cause, kept: bool) -> Self {
+        let means = "Nothing of it is recorded so far.";
+        Self::new(Exit::NotConfirmed, State::NotSent, cause.what.clone(), means, again(kept))
+    }
+
+    /// The same, because somebody asked to stop.
+    #[must_use]
+    pub(crate) fn interrupted(self) -> Self {
+        if self.exit != Exit::NotConfirmed {
+            return self;
+        }
+        Self { what: format!("interrupted: {}", self.what), ..self }
+    }
+
+    /// A sealed file claims another place than the caller allows.
+    pub(crate) fn other_claim(what: impl Into<String>) -> Self {
+        let next = "Flush it with the --project, --cycle and --run that it was sealed for, if you trust them.";
+        Self::new(Exit::Rejected, State::Rejected, what, NOTHING, next)
+    }
+
+    /// The store could not answer.
+    pub(crate) fn store(error: &StoreError) -> Self {
+        match error {
+            StoreError::NotWritten { .. } => {
+                let next = "Mend the cause (disk, permissions, another process), and run the same command again.";
+                Self::new(Exit::NotConfirmed, State::NotSent, error.to_string(), "Nothing was written.", next)
+            }
+            StoreError::PossiblyWritten { .. } => {
+                let means = "It may be written or not; the same command again tells.";
+                Self::new(Exit::NotConfirmed, State::PossiblyWritten, error.to_string(), means, "Run it again.")
+            }
+            StoreError::Broken { .. } => {
+                let next = "Run `tallyonce check-store`; keep a copy of the file before anything else.";
+                Self::new(Exit::Rejected, State::Rejected, error.to_string(), "Nothing was written.", next)
+            }
+            StoreError::NewerSchema { .. } | StoreError::BadUrl { .. } => {
+                Self::usage(error.to_string(), "Mend the address, or use the program that wrote the store.")
+            }
+        }
+    }
+
+    /// What was asked for is not there.
+    pub(crate) fn absent(absent: &Absent) -> Self {
+        let next = match absent {
+            Absent::Project(_) => "Mend --project, or push to it first: the first push creates it.",
+            Absent::Cycle(_) => "Mend --cycle, or push to it first: the first push creates it.",
+            Absent::Round(_) => "`tallyonce show --round all` lists the rounds.",
+            Absent::Push | Absent::Revision(_) => {
+                "`tallyonce show --round all --format json` lists keys and revisions."
+            }
+            Absent::Item | Absent::Cursor => "Ask again from the beginning.",
+        };
+        Self::new(Exit::Rejected, State::Rejected, absent.to_string(), "Nothing was changed.", next)
+    }
+
+    /// The same for a whole store.
+    pub(crate) fn nothing_there(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::new(Exit::Rejected, State::Rejected, what, "Nothing was changed.", next)
+    }
+
+    /// A round that is not complete in time.
+    pub(crate) fn incomplete(what: impl Into<String>) -> Self {
+        let next = "Wait longer (--deadline), look at the missing jobs, or `tallyonce close` the round as it is.";
+        Self::new(Exit::NotConfirmed, State::NotSent, what, "What was pushed so far is recorded.", next)
+    }
+}
+
+impl From<IdentityError> for Failure {
+    fn from(error: IdentityError) -> Self {
+        Self::usage(error.to_string(), "Name the run, and push again.")
+    }
+}
+
+fn again(kept: bool) -> &'static str {
+    if kept {
+        "It is kept in the outbox: `tallyonce flush`, or the same push again, delivers it under the same key."
+    } else {
+        "Run the same command again: the key stays, so nothing is counted twice."
+    }
+}
+
+fn next_of(code: ProblemCode) -> &'static str {
+    match code {
+        ProblemCode::KeyCollision => {
+            "Tell the pieces apart: pass the matrix values or the shard (--shard I/N, --variant NAME=VALUE), or name the \
+             job (--job)."
+        }
+        ProblemCode::KeyReused => {
+            "Push what belongs together under one key to one place: same cycle, job, shard and commit; a wanted second \
+             execution inside one run gets a --round LABEL."
+        }
+        ProblemCode::ShardPlanChanged => {
+            "Use one number of shards in one round; for another plan begin a new round with --round LABEL."
+        }
+        ProblemCode::Differs => {
+            "If the tests were really run again, push with --attempt N, or say --on-difference revise or keep; if it is \
+             another run, give it a --run of its own."
+        }
+        ProblemCode::TooLarge => "Push in shards (--shard I/N), or raise the server's limit.",
+        ProblemCode::UnknownProject => "Mend --project, or create it on the server.",
+        ProblemCode::Tombstoned => "Nothing: its data was deleted on purpose, and a late retry never writes it again.",
+        ProblemCode::ReceiptMismatch => "Look at it again (`tallyonce show --revisions KEY`), then decide again.",
+        _ => "Mend the cause that is named above, then push again; the same again would be refused again.",
+    }
+}

@@ -1,0 +1,193 @@
+//! `tallyonce.toml`: which keys there are, and how the file is found. An unknown key is an error, so that a typing
+//! error never turns into a default. Must not know flags.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use domain::{CycleName, JobName, OnDifference, ProjectId};
+use serde::{Deserialize, Deserializer};
+
+use super::duration;
+use crate::failure::Failure;
+
+/// The file that is looked for in the working folder.
+pub(crate) const FILE_NAME: &str = "tallyonce.toml";
+
+/// Every key, as the reference lists them.
+#[cfg(test)]
+#[rustfmt::skip]
+pub(crate) const KEYS: [&str; 21] = [
+    "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
+    "on-difference", "deadline", "outbox", "fail-on", "partial", "allow-empty", "listen", "store", "open", "log-json",
+];
+
+/// A configuration file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ConfigFile {
+    /// Where it is.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// The project.
+    pub project: Option<ProjectId>,
+    /// The cycle.
+    pub cycle: Option<CycleName>,
+    /// The destination of push and flush, and what the reading commands read.
+    pub to: Option<String>,
+    /// Further certificate authorities.
+    pub ca_file: Option<PathBuf>,
+    /// The client's certificate.
+    pub client_cert: Option<PathBuf>,
+    /// Its key.
+    pub client_key: Option<PathBuf>,
+    /// How long one request may take.
+    #[serde(default, deserialize_with = "length")]
+    pub timeout: Option<Duration>,
+    /// `[push]`.
+    #[serde(default)]
+    pub push: PushSection,
+    /// `[serve]`.
+    #[serde(default)]
+    pub serve: ServeSection,
+}
+
+/// Settings of push, and those that flush shares with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PushSection {
+    /// What is pushed if nothing is named.
+    pub paths: Option<Vec<String>>,
+    /// The job.
+    pub job: Option<JobName>,
+    /// Pushes of the job.
+    pub expect: Option<u32>,
+    /// The reports' format.
+    #[serde(default, deserialize_with = "parsed")]
+    pub format: Option<reports::Format>,
+    /// The policy for other outcomes.
+    pub on_difference: Option<OnDifference>,
+    /// How long to try.
+    #[serde(default, deserialize_with = "length")]
+    pub deadline: Option<Duration>,
+    /// The outbox.
+    pub outbox: Option<PathBuf>,
+    /// `failed` or `never`.
+    pub fail_on: Option<FailOnWord>,
+    /// Damaged reports as far as readable.
+    pub partial: Option<bool>,
+    /// Empty pushes.
+    pub allow_empty: Option<bool>,
+}
+
+/// The words of `fail-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FailOnWord {
+    /// On failed tests.
+    Failed,
+    /// Never.
+    Never,
+}
+
+/// Settings of serve, and the store of check-store.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ServeSection {
+    /// The address.
+    pub listen: Option<String>,
+    /// The store.
+    pub store: Option<String>,
+    /// Open to everybody who reaches the address.
+    pub open: Option<bool>,
+    /// JSON logs.
+    pub log_json: Option<bool>,
+}
+
+fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    duration::parse(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = String>>(from: D) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+impl ConfigFile {
+    /// The named file, else the one in `folder`, if there is one.
+    ///
+    /// # Errors
+    /// The named file is not there, or a file cannot be used.
+    pub(crate) fn find(named: Option<&Path>, folder: &Path) -> Result<Option<Self>, Failure> {
+        let path = named.map_or_else(|| folder.join(FILE_NAME), Path::to_owned);
+        let shown = named.unwrap_or(Path::new(FILE_NAME));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(shown, &text).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(None),
+            Err(error) => Err(Failure::usage(
+                format!("{} can't be read: {error}", shown.display()),
+                "Name a readable file with --config, or leave the flag out.",
+            )),
+        }
+    }
+
+    /// From the text of the file at `path`.
+    ///
+    /// # Errors
+    /// It is no TOML, or holds an unknown key or an unusable value: each named.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
+        let mut file: Self = toml::from_str(text).map_err(|error| {
+            Failure::usage(
+                format!("{}: {}", path.display(), error.to_string().trim_end()),
+                "Mend the file; docs/reference/config.md lists every key.",
+            )
+        })?;
+        path.clone_into(&mut file.path);
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ConfigFile, Failure> {
+        ConfigFile::parse(Path::new("tallyonce.toml"), text)
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let file = parse(
+            "project = \"Shop\"\ncycle = \"main\"\nto = \"https://t.example\"\nca-file = \"ca.pem\"\n\
+             client-cert = \"c.pem\"\nclient-key = \"k.pem\"\ntimeout = \"30s\"\n[push]\npaths = [\"a/*.xml\"]\n\
+             job = \"e2e\"\nexpect = 4\nformat = \"junit\"\non-difference = \"keep\"\ndeadline = \"90s\"\n\
+             outbox = \"box\"\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n[serve]\n\
+             listen = \"127.0.0.1:1\"\nstore = \"sqlite:x.db\"\nopen = true\nlog-json = true\n",
+        )
+        .unwrap();
+        assert_eq!(file.project.unwrap().as_str(), "shop");
+        assert_eq!(file.timeout, Some(Duration::from_secs(30)));
+        assert_eq!(file.push.deadline, Some(Duration::from_secs(90)));
+        assert_eq!(file.push.on_difference, Some(OnDifference::Keep));
+        assert_eq!(file.push.fail_on, Some(FailOnWord::Failed));
+        assert_eq!(file.serve.open, Some(true));
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_file() {
+        for (text, key) in
+            [("projct = \"a\"", "projct"), ("[push]\ndead = \"1s\"", "dead"), ("[serve]\ntoken = \"x\"", "token")]
+        {
+            let failure = parse(text).unwrap_err();
+            assert!(failure.what.contains(key) && failure.what.contains("tallyonce.toml"), "{}", failure.what);
+            assert_eq!(failure.exit.number(), 2);
+        }
+    }
+
+    #[test]
+    fn an_unusable_value_is_refused() {
+        for text in ["timeout = \"5\"", "project = \"a b\"", "[push]\nformat = \"trx\"", "[push]\nfail-on = \"x\""] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What push, flush and key mean by their flags. Must not read reports or derive a key.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::ci::Overrides;
+use domain::{CycleName, OnDifference, Ordinal, ProjectId, RunId, Variant};
+use reports::Format;
+
+use super::file::FailOnWord;
+use super::place::PlaceSettings;
+use super::{ConnectionSettings, Layers, Setting, Source, variable};
+use crate::cli::{FailOn, FlushArgs, IdentityArgs, PushArgs};
+use crate::failure::Failure;
+
+/// How long a delivery is tried, unless said otherwise (design, section 8).
+pub(crate) const DEADLINE: Duration = Duration::from_mins(10);
+/// Where pushes wait for their receipt, unless said otherwise.
+pub(crate) const OUTBOX: &str = ".tallyonce/outbox";
+
+/// `tallyonce push`, resolved.
+#[derive(Debug)]
+pub(crate) struct PushSettings {
+    /// Files, patterns, folders, `-`.
+    pub paths: Vec<String>,
+    /// Destination, project and cycle, as far as they are said.
+    pub place: PlaceSettings,
+    /// What replaces the platform's identity.
+    pub overrides: Overrides,
+    /// How many pushes the job makes.
+    pub expect: Option<u32>,
+    /// The reports' format.
+    pub format: Option<Format>,
+    /// The policy for other outcomes.
+    pub on_difference: Setting<OnDifference>,
+    /// How long to try.
+    pub deadline: Setting<Duration>,
+    /// The outbox.
+    pub outbox: Setting<PathBuf>,
+    /// The file to seal into.
+    pub seal: Option<PathBuf>,
+    /// True: exit 1 if the report holds failed or errored tests.
+    pub fail_on_failed: bool,
+    /// Damaged reports as far as readable.
+    pub partial: bool,
+    /// Empty pushes are wanted.
+    pub allow_empty: bool,
+    /// Write and send nothing.
+    pub dry_run: bool,
+    /// One JSON object.
+    pub json: bool,
+    /// How a server is reached.
+    pub connection: ConnectionSettings,
+}
+
+impl PushSettings {
+    /// From the flags over the file.
+    ///
+    /// # Errors
+    /// A value cannot be used; the message says where it came from.
+    pub(crate) fn resolve(
+        args: PushArgs,
+        layers: &Layers<'_>,
+        connection: ConnectionSettings,
+    ) -> Result<Self, Failure> {
+        let on_difference = layers
+            .pick("on_difference", args.on_difference, "push.on-difference", |f| f.push.on_difference)
+            .unwrap_or(Setting::default(OnDifference::Auto, "revise a higher attempt, else keep; outside CI fail"));
+        let fail_on = layers.pick("fail_on", args.fail_on.map(word), "push.fail-on", |f| f.push.fail_on);
+        let overrides = with_job(overrides(&args.identity, layers)?, layers);
+        let from_file = || layers.file().and_then(|f| f.push.paths.clone()).unwrap_or_default();
+        Ok(Self {
+            paths: if args.paths.is_empty() { from_file() } else { args.paths },
+            place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
+            overrides,
+            expect: layers.pick("expect", args.expect, "push.expect", |f| f.push.expect).map(|s| s.value),
+            format: layers.pick("format", args.format, "push.format", |f| f.push.format).map(|s| s.value),
+            on_difference,
+            deadline: deadline(args.deadline, layers),
+            outbox: outbox(args.outbox, layers),
+            seal: args.seal,
+            fail_on_failed: fail_on.is_some_and(|setting| setting.value == FailOnWord::Failed),
+            partial: layers.switch(args.partial, |f| f.push.partial),
+            allow_empty: layers.switch(args.allow_empty, |f| f.push.allow_empty),
+            dry_run: args.dry_run,
+            json: args.json,
+            connection,
+        })
+    }
+}
+
+fn word(fail_on: FailOn) -> FailOnWord {
+    match fail_on {
+        FailOn::Failed => FailOnWord::Failed,
+        FailOn::Never => FailOnWord::Never,
+    }
+}
+
+/// How long to try.
+pub(crate) fn deadline(typed: Option<Duration>, layers: &Layers<'_>) -> Setting<Duration> {
+    layers
+        .pick("deadline", typed, "push.deadline", |f| f.push.deadline)
+        .unwrap_or(Setting::default(DEADLINE, "ten minutes"))
+}
+
+fn outbox(typed: Option<PathBuf>, layers: &Layers<'_>) -> Setting<PathBuf> {
+    layers
+        .pick("outbox", typed, "push.outbox", |f| f.push.outbox.clone())
+        .unwrap_or_else(|| Setting::default(PathBuf::from(OUTBOX), "in the working folder"))
+}
+
+/// What replaces the platform's identity.
+///
+/// # Errors
+/// A variant that is none.
+pub(crate) fn overrides(args: &IdentityArgs, layers: &Layers<'_>) -> Result<Overrides, Failure> {
+    Ok(Overrides {
+        run: args.run.clone(),
+        attempt: args.attempt.map(Ordinal),
+        job: args.job.clone(),
+        shard: args.shard,
+        variant: variant(&args.variant, layers)?,
+        round: args.round.clone(),
+    })
+}
+
+/// The same with the file's job, where no flag names one.
+pub(crate) fn with_job(overrides: Overrides, layers: &Layers<'_>) -> Overrides {
+    let from_file = || layers.file().and_then(|f| f.push.job.clone());
+    Overrides { job: overrides.job.or_else(from_file), ..overrides }
+}
+
+/// Each flag is one pair, whatever it holds; the variable holds several, separated by commas.
+fn variant(typed: &[String], layers: &Layers<'_>) -> Result<Option<Variant>, Failure> {
+    if typed.is_empty() {
+        return Ok(None);
+    }
+    let source = layers.typed_source("variant");
+    let parsed = match &source {
+        Source::Variable(_) => Variant::parse_pairs(typed.iter().flat_map(|text| text.split(','))),
+        _ => Variant::parse_pairs(typed),
+    };
+    parsed.map(Some).map_err(|error| {
+        Failure::usage(format!("{source}: {error}"), "Give each pair as NAME=VALUE, and each name once.")
+    })
+}
+
+/// `tallyonce flush`, resolved.
+#[derive(Debug)]
+pub(crate) struct FlushSettings {
+    /// Sealed files.
+    pub files: Vec<PathBuf>,
+    /// Destination, and what sealed files may claim.
+    pub place: PlaceSettings,
+    /// The run that sealed files may claim.
+    pub run: Option<RunId>,
+    /// The outbox.
+    pub outbox: Setting<PathBuf>,
+    /// How long to try.
+    pub deadline: Setting<Duration>,
+    /// One JSON object a line.
+    pub json: bool,
+    /// How a server is reached.
+    pub connection: ConnectionSettings,
+}
+
+impl FlushSettings {
+    /// From the flags over the file.
+    ///
+    /// # Errors
+    /// A value cannot be used, or sealed files come without a bound on what they may claim.
+    pub(crate) fn resolve(
+        args: FlushArgs,
+        layers: &Layers<'_>,
+        connection: ConnectionSettings,
+    ) -> Result<Self, Failure> {
+        let claims: (&Option<ProjectId>, &Option<CycleName>, &Option<RunId>) = (&args.project, &args.cycle, &args.run);
+        if !args.files.is_empty() && !matches!(claims, (Some(_), Some(_), Some(_))) {
+            return Err(Failure::usage(
+                "a sealed file needs --project, --cycle and --run, which bound what it may claim",
+                format!(
+                    "Give the values of the job that sealed it, as you know them yourself (or {}, {} and {}): the file is \
+                     not to be believed.",
+                    variable("project"),
+                    variable("cycle"),
+                    variable("run")
+                ),
+            ));
+        }
+        Ok(Self {
+            files: args.files,
+            place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
+            run: args.run,
+            outbox: outbox(args.outbox, layers),
+            deadline: deadline(args.deadline, layers),
+            json: args.json,
+            connection,
+        })
+    }
+}
