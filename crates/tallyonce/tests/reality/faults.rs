@@ -54,15 +54,27 @@ fn mode(fault: Fault) {
 }
 
 fn one_push(world: &World, direct: &str, upstream: std::net::SocketAddr, seed: u64, fault: Fault) {
-    let proxy = FaultProxy::start_blocking(upstream, Plan::list(vec![Some(fault), (seed % 2 == 0).then_some(fault)])).unwrap();
+    let proxy =
+        FaultProxy::start_blocking(upstream, Plan::list(vec![Some(fault), (seed % 2 == 0).then_some(fault)])).unwrap();
     let spec = JunitSpec { errors: 1, skipped: 1, ..JunitSpec::new(seed, 8 + (seed as usize % 5), 2) };
     let name = world.report(&format!("in/{seed}.xml"), &spec.xml());
     let expected: BTreeMap<String, String> = count(&world.path(&name));
     let env = github_env(1000 + seed, 1, "test", &format!("runner-{seed}"));
     let outbox = format!("outbox-{seed}");
     let arguments = [
-        name.as_str(), "--project", "shop", "--cycle", "main", "--to", &proxy.url(), "--outbox", &outbox,
-        "--timeout", "2s", "--deadline", "60s",
+        name.as_str(),
+        "--project",
+        "shop",
+        "--cycle",
+        "main",
+        "--to",
+        &proxy.url(),
+        "--outbox",
+        &outbox,
+        "--timeout",
+        "2s",
+        "--deadline",
+        "60s",
     ];
     let outcome = world.push(&arguments, &env);
     assert_eq!(outcome.code, 0, "seed {seed}: {:#}\n{}", outcome.json, outcome.stderr);
@@ -160,7 +172,11 @@ fn interrupted_ends_at_once_with_the_push_kept() {
         let seen = proxy.log().len();
         let running = run.start().unwrap();
         proxy.wait_for(crate::world::PATIENCE, |log| log.len() > seen).unwrap();
-        if terminate { running.terminate() } else { running.interrupt() }
+        if terminate {
+            running.terminate()
+        } else {
+            running.interrupt()
+        }
         let outcome = crate::world::outcome(running.wait(Duration::from_secs(20)).unwrap());
         assert_eq!(outcome.code, 75, "{:#}\n{}", outcome.json, outcome.stderr);
         assert_eq!(world.outbox_entries(), 1);

@@ -29,7 +29,7 @@ fn written(world: &World, seed: u64) -> bool {
         return false;
     }
     let oracle = proof::oracle::Oracle::open(&path).unwrap();
-    let round = format!("github:example-org/shop:run:{seed}");
+    let round = format!("github:acme/shop:run:{seed}");
     let rows = oracle.outcomes("shop", "main", &round).unwrap();
     let all = count(&world.path(&format!("in/{seed}.xml"))).len();
     assert!(rows.is_empty() || rows.len() == all, "half a push is visible: {} of {all}", rows.len());
@@ -139,7 +139,8 @@ fn in_parallel(work: Vec<Box<dyn FnOnce() -> Histogram + Send>>) -> Histogram {
 #[test]
 fn k0_to_k7_kill_the_server() {
     let points = CRASH_POINTS.iter().filter(|p| p.victim == Victim::Server);
-    let seen = in_parallel(points.map(|p| Box::new(|| server_dies(p)) as Box<dyn FnOnce() -> Histogram + Send>).collect());
+    let seen =
+        in_parallel(points.map(|p| Box::new(|| server_dies(p)) as Box<dyn FnOnce() -> Histogram + Send>).collect());
     println!("{seen}");
     for point in CRASH_POINTS.iter().filter(|p| p.victim == Victim::Server) {
         assert_eq!(seen.of(point.name), kills(), "{}", point.name);

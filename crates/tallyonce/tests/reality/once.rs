@@ -10,7 +10,13 @@ use proof::spawn::github_env;
 use crate::world::{World, junit};
 
 /// How often each state came, over `times` pushes from `processes` at once.
-fn storm(world: &World, processes: usize, times: usize, arguments: &[&str], env: &[(String, String)]) -> (usize, usize) {
+fn storm(
+    world: &World,
+    processes: usize,
+    times: usize,
+    arguments: &[&str],
+    env: &[(String, String)],
+) -> (usize, usize) {
     let states = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for process in 0..processes {
@@ -20,7 +26,11 @@ fn storm(world: &World, processes: usize, times: usize, arguments: &[&str], env:
                 for _ in 0..share {
                     let outcome = world.push(arguments, env);
                     assert_eq!(outcome.code, 0, "{:#}\n{}", outcome.json, outcome.stderr);
-                    states.lock().unwrap().push((outcome.state().to_owned(), outcome.total(), outcome.json["push"].clone()));
+                    states.lock().unwrap().push((
+                        outcome.state().to_owned(),
+                        outcome.total(),
+                        outcome.json["push"].clone(),
+                    ));
                 }
             });
         }

@@ -78,7 +78,8 @@ fn s1_a_matrix_with_index_and_values_passed() {
 impl Github {
     fn show_complete(&self) -> bool {
         let url = self.server.url();
-        let arguments = ["show", "--project", "shop", "--format", "json", "--cycle", "main", "--from", &url, "--round", "latest"];
+        let arguments =
+            ["show", "--project", "shop", "--format", "json", "--cycle", "main", "--from", &url, "--round", "latest"];
         let finished = self.world.run(&arguments).output().unwrap();
         let shown: Value = serde_json::from_str(&finished.stdout).unwrap_or(Value::Null);
         shown["rounds"][0]["complete"] == true
@@ -120,7 +121,10 @@ fn s5_failed_jobs_run_again_and_pass() {
     assert_eq!(github.headline(), [50, 47, 3, 0, 0]);
     let second = github.push(1, 2, &fifty(0), &[]).expect(0, "revised");
     assert_eq!(numbers(&second.json["counts"]), [50, 50, 0, 0, 3]);
-    assert_eq!((&second.json["difference"]["class"], &second.json["difference"]["changed"]), (&"semantic".into(), &3.into()));
+    assert_eq!(
+        (&second.json["difference"]["class"], &second.json["difference"]["changed"]),
+        (&"semantic".into(), &3.into())
+    );
     assert_eq!(github.headline(), [50, 50, 0, 0, 3]);
     let item = github.item("test 49");
     assert_eq!((&item["flaky"], &item["attempts"][0]["status"]), (&true.into(), &"failed".into()));
@@ -167,7 +171,8 @@ fn s9_fail_pass_fail() {
     }
     assert_eq!(github.headline(), [1, 0, 1, 0, 0]);
     let item = github.item("test 0");
-    let before: Vec<&str> = item["attempts"].as_array().unwrap().iter().map(|a| a["status"].as_str().unwrap()).collect();
+    let before: Vec<&str> =
+        item["attempts"].as_array().unwrap().iter().map(|a| a["status"].as_str().unwrap()).collect();
     assert_eq!((before, &item["status"]), (vec!["failed", "passed"], &"failed".into()));
 }
 
@@ -193,9 +198,11 @@ fn s12_a_gitlab_job_is_retried() {
     let here = Github::new();
     for shard in 1..=3 {
         let report = junit_named(&format!("part {shard}"), "test", if shard == 2 { "pf" } else { "pp" });
-        gitlab(&here, 100 + u64::from(shard), &format!("rspec {shard}/3"), Some((shard, 3)), &report).expect(0, "recorded");
+        gitlab(&here, 100 + u64::from(shard), &format!("rspec {shard}/3"), Some((shard, 3)), &report)
+            .expect(0, "recorded");
     }
-    let retried = gitlab(&here, 110, "rspec 2/3", Some((2, 3)), &junit_named("part 2", "test", "pp")).expect(0, "revised");
+    let retried =
+        gitlab(&here, 110, "rspec 2/3", Some((2, 3)), &junit_named("part 2", "test", "pp")).expect(0, "revised");
     assert_eq!((&retried.json["job"], &retried.json["shard"]), (&"rspec".into(), &"2/3".into()));
     let round = &here.show(&[])["rounds"][0];
     assert_eq!((&round["complete"], numbers(&round["counts"])), (&true.into(), [6, 6, 0, 0, 1]));
@@ -259,7 +266,8 @@ fn s25_unit_and_e2e_in_two_steps_under_one_key() {
 fn s26_one_report_to_two_projects() {
     let world = World::new();
     world.report("junit.xml", &junit("pp"));
-    let push = |project: &str| world.push(&["junit.xml", "--run", "r1", "--project", project], &[]).expect(0, "recorded");
+    let push =
+        |project: &str| world.push(&["junit.xml", "--run", "r1", "--project", project], &[]).expect(0, "recorded");
     let (shop, bank) = (push("shop"), push("bank"));
     assert_eq!(shop.json["key"], bank.json["key"]);
     assert_ne!(shop.json["push"], bank.json["push"]);
@@ -270,7 +278,9 @@ fn s27_a_cancelled_pipeline_counts_only_once_closed() {
     let github = Github::new();
     for shard in 1..=7 {
         let report = junit_named(&format!("part {shard}"), "test", "p");
-        github.push_by(1, 1, "e2e", &format!("r{shard}"), &report, &["--shard", &format!("{shard}/8")]).expect(0, "recorded");
+        github
+            .push_by(1, 1, "e2e", &format!("r{shard}"), &report, &["--shard", &format!("{shard}/8")])
+            .expect(0, "recorded");
     }
     let url = github.server.url();
     let wait = ["wait", "--round", "1", "--project", "shop", "--cycle", "main", "--to", &url, "--deadline", "1s"];
@@ -294,9 +304,12 @@ fn s28_two_workflows_make_one_headline() {
         github.world.report("junit.xml", &junit_named(suite, "test", "ppp"));
         let mut env = github_env(run, 1, "test", "runner");
         env.retain(|(name, _)| name != "GITHUB_WORKFLOW_REF");
-        env.push(("GITHUB_WORKFLOW_REF".into(), format!("example-org/shop/.github/workflows/{workflow}@refs/heads/main")));
+        env.push(("GITHUB_WORKFLOW_REF".into(), format!("acme/shop/.github/workflows/{workflow}@refs/heads/main")));
         let url = github.server.url();
-        github.world.push(&["junit.xml", "--project", "shop", "--cycle", "main", "--to", &url], &env).expect(0, "recorded");
+        github
+            .world
+            .push(&["junit.xml", "--project", "shop", "--cycle", "main", "--to", &url], &env)
+            .expect(0, "recorded");
     }
     let shown = github.show(&[]);
     assert_eq!(shown["rounds"].as_array().unwrap().iter().filter(|r| r["authoritative"] == true).count(), 2);
@@ -325,8 +338,12 @@ fn s29_yesterdays_outbox_is_flushed_today() {
 #[test]
 fn s30_a_renamed_test_is_not_counted_twice() {
     let github = Github::new();
-    github.push(1, 1, &junit_of("suite", [("old name".to_owned(), 'p'), ("stays".to_owned(), 'p')]), &[]).expect(0, "recorded");
-    github.push(2, 1, &junit_of("suite", [("new name".to_owned(), 'p'), ("stays".to_owned(), 'p')]), &[]).expect(0, "recorded");
+    github
+        .push(1, 1, &junit_of("suite", [("old name".to_owned(), 'p'), ("stays".to_owned(), 'p')]), &[])
+        .expect(0, "recorded");
+    github
+        .push(2, 1, &junit_of("suite", [("new name".to_owned(), 'p'), ("stays".to_owned(), 'p')]), &[])
+        .expect(0, "recorded");
     assert_eq!(github.headline()[0], 2);
     assert_eq!(github.show(&[])["not_seen_since"], 1);
 }
@@ -336,7 +353,15 @@ fn s31_the_same_raw_bytes_are_the_same_content() {
     let github = Github::new();
     let post = || {
         let curl = std::process::Command::new("curl")
-            .args(["--silent", "--show-error", "--fail-with-body", "--include", "-H", "Idempotency-Key: raw-1", "--data-binary"])
+            .args([
+                "--silent",
+                "--show-error",
+                "--fail-with-body",
+                "--include",
+                "-H",
+                "Idempotency-Key: raw-1",
+                "--data-binary",
+            ])
             .arg(junit("pfp"))
             .arg(format!("{}/api/v1/projects/shop/pushes?cycle=main&run=9", github.server.url()))
             .output()
@@ -359,7 +384,11 @@ fn s32_the_later_gitlab_job_wins_whatever_arrives_last() {
 #[test]
 fn s34_the_merged_report_beside_its_parts() {
     let world = World::new();
-    let part = |n: u32| format!("<testsuite name=\"part.Class{n}\" tests=\"2\"><testcase classname=\"part.Class{n}\" name=\"a\" time=\"0.1\"/><testcase classname=\"part.Class{n}\" name=\"b\" time=\"0.2\"/></testsuite>");
+    let part = |n: u32| {
+        format!(
+            "<testsuite name=\"part.Class{n}\" tests=\"2\"><testcase classname=\"part.Class{n}\" name=\"a\" time=\"0.1\"/><testcase classname=\"part.Class{n}\" name=\"b\" time=\"0.2\"/></testsuite>"
+        )
+    };
     world.report("reports/TEST-1.xml", &part(1));
     world.report("reports/TEST-2.xml", &part(2));
     world.report("reports/all.xml", &format!("<testsuites>{}{}</testsuites>", part(1), part(2)));
