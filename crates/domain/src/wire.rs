@@ -1,8 +1,13 @@
 //! The JSON that a client sends as the body of a one-shot push. Versioned; unknown fields are refused, so that a typing
 //! error never loses data. Must not know HTTP: place, sender and key travel in the query and in headers.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::limits;
 use crate::outcome::Outcome;
 use crate::summary::ReportSummary;
 
@@ -24,8 +29,35 @@ pub struct PushBody {
     /// True if a damaged report is sent as far as it was readable.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// The outcomes, one per item.
+    /// The outcomes, one per item; at most [`limits::OUTCOMES_MAX`].
+    #[serde(deserialize_with = "bounded::<{ limits::OUTCOMES_MAX }, _, _>")]
     pub outcomes: Vec<Outcome>,
+}
+
+/// A list of at most `MAX`: the bound holds while it is read, since a small body can hold a great many.
+fn bounded<'de, const MAX: usize, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct Bounded<const MAX: usize, T>(PhantomData<T>);
+
+    impl<'de, const MAX: usize, T: Deserialize<'de>> Visitor<'de> for Bounded<MAX, T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a list of at most {MAX}")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(value) = from.next_element()? {
+                if list.len() == MAX {
+                    return Err(serde::de::Error::invalid_length(MAX + 1, &self));
+                }
+                list.push(value);
+            }
+            Ok(list)
+        }
+    }
+
+    from.deserialize_seq(Bounded::<MAX, T>(PhantomData))
 }
 
 impl PushBody {
@@ -104,4 +136,19 @@ pub mod names {
     pub const H_CURRENT_COUNTS: &str = "push-current-counts";
     /// In answers: what the sender should hear, as a structured-field list of strings.
     pub const H_WARNINGS: &str = "push-warnings";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Three(#[serde(deserialize_with = "bounded::<3, _, _>")] Vec<u8>);
+
+    #[test]
+    fn a_list_ends_at_its_bound() {
+        assert_eq!(serde_json::from_str::<Three>("[1,2,3]").unwrap().0, [1, 2, 3]);
+        let error = serde_json::from_str::<Three>("[1,2,3,4]").err().unwrap().to_string();
+        assert!(error.contains("a list of at most 3"), "{error}");
+    }
 }

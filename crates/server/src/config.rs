@@ -39,6 +39,8 @@ pub struct BodyLimits {
     pub header_time: Duration,
     /// Between two pieces of a body.
     pub body_idle_time: Duration,
+    /// For a whole body, so that one that drips does not hold its place for ever.
+    pub body_time: Duration,
     /// For requests that are being answered when the server is told to stop.
     pub drain_time: Duration,
 }
@@ -54,6 +56,7 @@ impl Default for BodyLimits {
             connections: 2048,
             header_time: Duration::from_secs(15),
             body_idle_time: Duration::from_secs(30),
+            body_time: Duration::from_mins(15),
             drain_time: Duration::from_secs(20),
         }
     }

@@ -134,27 +134,47 @@ pub(crate) fn counts(counts: &Counts) -> String {
     format!("total={total}, passed={passed}, failed={failed}, errored={errored}, skipped={skipped}, flaky={flaky}")
 }
 
-/// Sentences as a structured-field list of strings. Strings hold printable ASCII; anything else is written `\u{…}`
-/// with the backslash doubled as the grammar wants it.
+/// Octets of all warnings together: proxies commonly refuse an answer whose head is beyond 4 KiB, and a receipt that
+/// never passes would be asked for without end.
+const WARNINGS_BYTES_MAX: usize = 2048;
+/// Characters of one warning.
+const WARNING_CHARS_MAX: usize = 400;
+
+/// Sentences as a structured-field list of strings, within bounds. Strings hold printable ASCII; anything else is written
+/// `\u{…}` with the backslash doubled as the grammar wants it.
 pub(crate) fn strings(sentences: &[String]) -> String {
     let mut list = String::new();
-    for sentence in sentences {
-        list.push_str(if list.is_empty() { "\"" } else { ", \"" });
-        for c in sentence.chars() {
-            match c {
-                '"' | '\\' => {
-                    list.push('\\');
-                    list.push(c);
-                }
-                ' '..='~' => list.push(c),
-                other => {
-                    let _ = write!(list, "\\\\u{{{:x}}}", u32::from(other));
-                }
-            }
+    for (at, sentence) in sentences.iter().enumerate() {
+        let one = string(sentence);
+        if list.len() + one.len() > WARNINGS_BYTES_MAX {
+            let _ = write!(list, ", \"and {} more\"", sentences.len() - at);
+            break;
         }
-        list.push('"');
+        list.push_str(if at == 0 { "" } else { ", " });
+        list.push_str(&one);
     }
     list
+}
+
+fn string(sentence: &str) -> String {
+    let mut text = String::from("\"");
+    for c in sentence.chars().take(WARNING_CHARS_MAX) {
+        match c {
+            '"' | '\\' => {
+                text.push('\\');
+                text.push(c);
+            }
+            ' '..='~' => text.push(c),
+            other => {
+                let _ = write!(text, "\\\\u{{{:x}}}", u32::from(other));
+            }
+        }
+    }
+    if sentence.chars().nth(WARNING_CHARS_MAX).is_some() {
+        text.push_str("...");
+    }
+    text.push('"');
+    text
 }
 
 #[cfg(test)]
@@ -214,5 +234,13 @@ mod tests {
     fn warnings_are_printable_ascii() {
         let list = strings(&["say \"hi\" \\".to_owned(), "Zeitüberschreitung\n".to_owned()]);
         assert_eq!(list, r#""say \"hi\" \\", "Zeit\\u{fc}berschreitung\\u{a}""#);
+    }
+
+    #[test]
+    fn warnings_leave_room_in_the_head() {
+        let many = vec!["x".repeat(1000); 50];
+        let list = strings(&many);
+        assert!(list.len() < WARNINGS_BYTES_MAX + 30, "{}", list.len());
+        assert!(list.contains("...\", \"xxx") && list.ends_with("\"and 45 more\""), "{list}");
     }
 }

@@ -1,5 +1,5 @@
-//! What surrounds every handler, and in which order: shedding first (it must stay cheap under load), then panics caught
-//! (so that a crash is still a problem document), then the headers that all answers carry. Must not know any endpoint.
+//! What surrounds handlers, from outside in: panics caught (so that a crash is still a problem document), headers that
+//! all answers carry, and, around the API only, shedding before anything else is done. Must not know any endpoint.
 
 use std::any::Any;
 use std::sync::Arc;

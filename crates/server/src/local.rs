@@ -38,7 +38,7 @@ impl Target for LocalTarget {
 
     async fn deliver(&self, parcel: &Parcel) -> Delivery<Handed> {
         let push = match parcel.push() {
-            Ok(push) => Arc::unwrap_or_clone(push),
+            Ok(push) => push,
             Err(error) => {
                 let words = format!("The kept push cannot be unpacked: {error}. Nothing was recorded.");
                 return Delivery::Rejected(Box::new(Problem::new(ProblemCode::ReportUnreadable, words)));

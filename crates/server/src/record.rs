@@ -51,10 +51,10 @@ impl Door {
     /// Records one delivery: guards, the store's transaction, and words for what came of it.
     ///
     /// A commit whose outcome is unknown is run again once: the key decides whether it was written.
-    pub async fn admit(&self, push: Push) -> Result<Admitted, Box<Problem>> {
+    pub async fn admit(&self, push: impl Into<Arc<Push>>) -> Result<Admitted, Box<Problem>> {
+        let push = push.into();
         guard(&push)?;
         fail::fail_point!("k2");
-        let push = Arc::new(push);
         let project = push.place.project.clone();
         let id = PushId::of(&project, &push.key);
         let at = self.now();

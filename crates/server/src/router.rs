@@ -60,14 +60,18 @@ pub fn routes() -> Vec<(&'static str, String)> {
 /// The whole service over `app`.
 pub fn router(app: Arc<App>) -> Router {
     let add = |router: Router<Arc<App>>, (_, path, handler): Route| router.route(path, handler);
-    let api = api_routes().into_iter().fold(Router::new(), add).layer(middleware::from_fn(auth::authorise));
+    let api = api_routes()
+        .into_iter()
+        .fold(Router::new(), add)
+        .layer(middleware::from_fn(auth::authorise))
+        // Only here: whoever watches the server's health must be answered under load too, or it is killed for it.
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::shed));
     let open = open_routes().into_iter().fold(Router::new(), add);
     open.nest(API, api)
         .fallback(nothing_here)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn(layers::mark))
         .layer(CatchPanicLayer::custom(layers::crashed))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::shed))
         .with_state(app)
 }
 

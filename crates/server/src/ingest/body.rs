@@ -48,6 +48,12 @@ impl<'a> Incoming<'a> {
 
     /// The whole body.
     pub(super) async fn receive(&mut self, digest: &ContentDigest) -> Result<Received, Failure> {
+        let most = self.app.limits.body_time;
+        let received = tokio::time::timeout(most, self.receive_all(digest)).await;
+        received.unwrap_or_else(|_| Err(incomplete(&format!("it took longer than {} seconds", most.as_secs()))))
+    }
+
+    async fn receive_all(&mut self, digest: &ContentDigest) -> Result<Received, Failure> {
         let limit = self.app.limits.body_bytes;
         if self.announced.is_some_and(|bytes| bytes > limit as u64) {
             return Err(self.too_large());
@@ -76,15 +82,10 @@ impl<'a> Incoming<'a> {
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
-        let incomplete = |why: String| {
-            let words =
-                format!("The body did not arrive whole: {why}. Nothing was recorded; send it again with the same key.");
-            Failure::new(ProblemCode::BodyIncomplete, words)
-        };
         let idle = self.app.limits.body_idle_time;
         match tokio::time::timeout(idle, self.stream.next()).await {
-            Err(_) => Err(incomplete(format!("nothing came for {} seconds", idle.as_secs()))),
-            Ok(Some(Err(error))) => Err(incomplete(error.to_string())),
+            Err(_) => Err(incomplete(&format!("nothing came for {} seconds", idle.as_secs()))),
+            Ok(Some(Err(error))) => Err(incomplete(&error.to_string())),
             Ok(Some(Ok(piece))) => {
                 self.received += piece.len();
                 Ok(Some(piece))
@@ -124,4 +125,9 @@ impl<'a> Incoming<'a> {
         let reading = async { while self.received < most && matches!(self.next().await, Ok(Some(_))) {} };
         let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
     }
+}
+
+fn incomplete(why: &str) -> Failure {
+    let words = format!("The body did not arrive whole: {why}. Nothing was recorded; send it again with the same key.");
+    Failure::new(ProblemCode::BodyIncomplete, words)
 }

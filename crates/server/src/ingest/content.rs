@@ -114,7 +114,8 @@ pub(super) fn collected(collector: Collector, body: Digest, named: bool) -> Resu
         warnings.truncate(WARNINGS_MAX);
         warnings.push(format!("and {more} warnings more"));
     }
-    let outcomes = canonical(read.outcomes)?;
+    // A collector gives each item once; should it not, the error says so.
+    let outcomes = Outcomes::from_unordered(read.outcomes).map_err(|e| unreadable_words(&e.to_string()))?;
     let files = if named { read.files } else { Vec::new() };
     Ok(content(outcomes, files, read.summary, incomplete, Some(body), warnings))
 }

@@ -64,13 +64,24 @@ async fn bombs() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_is_not_waited_for() {
-    let served = with(|limits| limits.body_idle_time = Duration::from_millis(50)).await;
-    let mut stream = TcpStream::connect(served.address).await.unwrap();
-    let request = push("k", "", &JUNIT[..50]).header("Content-Length", "500");
-    stream.write_all(&request.bytes()).await.unwrap();
-    read_answer(&mut stream).await.is_problem("body-incomplete", &["send it again with the same key"]);
-    assert!(served.store.projects().await.unwrap().is_empty());
+async fn a_body_that_stops_or_takes_for_ever_is_not_waited_for() {
+    let soon = Duration::from_millis(50);
+    let idle = with(|limits| limits.body_idle_time = soon).await;
+    let whole = with(|limits| limits.body_time = soon).await;
+    for served in [idle, whole] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let request = push("k", "", &JUNIT[..50]).header("Content-Length", "500");
+        stream.write_all(&request.bytes()).await.unwrap();
+        read_answer(&mut stream).await.is_problem("body-incomplete", &["send it again with the same key"]);
+        assert!(served.store.projects().await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn health_is_answered_under_load() {
+    let served = with(|limits| limits.requests = 0).await;
+    assert_eq!(served.get("/healthz").await.status, 200);
+    assert_eq!(served.get("/readyz").await.status, 200);
 }
 
 #[tokio::test]
