@@ -3,6 +3,8 @@
 
 mod api;
 mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod cursor;
 mod error;
 mod memory;

@@ -1,9 +1,72 @@
-//! Every contradiction in a store.
+//! Every contradiction in a store: rows that hang in the air, counts against a recount, contents against their digests,
+//! receipts against what they say. Must not repair, and must go on where something is damaged.
+
+mod contents;
+mod orphans;
+mod sets;
+
+use rusqlite::Connection;
 
 use super::content::Snap;
 use crate::{Damage, StoreError};
 
+/// What was found so far.
+#[derive(Default)]
+struct Report {
+    found: Vec<Damage>,
+}
+
+impl Report {
+    fn add(&mut self, kind: &'static str, place: impl Into<String>, what: impl Into<String>) {
+        self.found.push(Damage { kind, place: place.into(), what: what.into() });
+    }
+
+    /// One damage for each row: its first column says where, its second what.
+    fn rows(&mut self, connection: &Connection, kind: &'static str, table: &str, sql: &str) -> Result<(), StoreError> {
+        let mut statement = connection.prepare(sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, what): (i64, String) = (row.get(0)?, row.get(1)?);
+            self.add(kind, format!("{table} {id}"), what);
+        }
+        Ok(())
+    }
+
+    /// What a part of the check could not read is damage, too.
+    fn part(&mut self, place: &str, result: Result<(), StoreError>) -> Result<(), StoreError> {
+        match result {
+            Err(StoreError::Broken { what }) => {
+                self.add("unreadable", place, what);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
+
 /// Checks everything.
-pub(super) fn check(_snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
-    Ok(Vec::new())
+pub(super) fn check(snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
+    let mut report = Report::default();
+    let engine = engine(snap, &mut report);
+    report.part("file", engine)?;
+    let orphans = orphans::check(snap, &mut report);
+    report.part("tables", orphans)?;
+    let sets = sets::check(snap, &mut report);
+    report.part("itemset", sets)?;
+    let contents = contents::check(snap, &mut report);
+    report.part("push", contents)?;
+    Ok(report.found)
+}
+
+/// What SQLite says of its own file.
+fn engine(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
+    let mut statement = connection.prepare("PRAGMA quick_check")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        if line != "ok" {
+            report.add("file-damaged", "file", line);
+        }
+    }
+    Ok(())
 }

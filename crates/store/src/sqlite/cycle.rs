@@ -29,7 +29,7 @@ pub(super) fn projects(connection: &Connection) -> Result<Vec<ProjectId>, StoreE
 pub(super) fn cycles(connection: &Connection, name: &ProjectId) -> Result<Vec<CycleSummary>, Missing> {
     let project = project(connection, name)?;
     let mut statement = connection.prepare_cached(
-        "SELECT c.name, count(r.id), (SELECT l.recorded_at FROM round l WHERE l.id = max(r.id))
+        "SELECT c.name, count(r.id), r.recorded_at, max(r.id) -- with max(), SQLite takes the others from that row
          FROM cycle c JOIN round r ON r.project = c.project AND r.cycle = c.id
          WHERE c.project = ?1 GROUP BY c.id ORDER BY c.name",
     )?;

@@ -11,7 +11,7 @@ use rusqlite::OptionalExtension;
 use super::connect::broken;
 use super::content::{BlockRow, Places, Snap, blob, large_text, names, walk};
 use super::resolve::{Held, Listing, LoadedPush};
-use super::rows::RevisionRow;
+use super::rows::{PushRow, RevisionRow};
 use crate::StoreError;
 use crate::codec::{self, HAS_TEXT, Texts};
 
@@ -84,6 +84,20 @@ fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<V
         Ok(outcome)
     };
     hashes.iter().zip(executions).map(compose).collect()
+}
+
+/// The whole content of one revision, in the order of its hashes.
+pub(super) fn contents(
+    snap: &Snap<'_>,
+    push: &PushRow,
+    revision: &RevisionRow,
+    hashes: &[ItemHash],
+) -> Result<Vec<Outcome>, StoreError> {
+    let mut found: Vec<Option<Outcome>> = vec![None; hashes.len()];
+    walk(snap, (push.project, push.id, revision.number(), revision.bits), hashes, &mut |block, places| {
+        read(snap, push.project, block, places, &mut |at, outcome| found[at] = Some(outcome))
+    })?;
+    found.into_iter().map(|outcome| outcome.ok_or_else(|| broken("a block lost an item"))).collect()
 }
 
 /// The revisions whose executions of an item count, oldest first, the verdict last: as `View::laid_over` has it.

@@ -111,7 +111,6 @@ pub(super) struct PushRow {
     pub(super) round: i64,
     pub(super) place: Place,
     pub(super) commit: Option<Commit>,
-    pub(super) expect: Option<u32>,
     pub(super) contested: bool,
     pub(super) late: bool,
     pub(super) revision: u32,
@@ -121,7 +120,7 @@ pub(super) struct PushRow {
 }
 
 const PUSH_COLUMNS: &str = "p.id, p.project, p.uid, p.key, p.round, pr.name, c.name, r.round, p.run, p.label, p.job, \
-     p.shard, p.shard_total, p.variant, p.commit_id, p.expect, p.contested, p.late, p.revision, p.deliveries, \
+     p.shard, p.shard_total, p.variant, p.commit_id, p.contested, p.late, p.revision, p.deliveries, \
      p.replays, p.counts \
      FROM push p JOIN round r ON r.id = p.round JOIN cycle c ON c.id = r.cycle JOIN project pr ON pr.id = p.project";
 
@@ -170,13 +169,12 @@ fn push_row(row: &Row<'_>) -> Result<PushRow, StoreError> {
             variant: variant_of(text(13)?)?,
         },
         commit: parsed_opt(optional(14)?)?,
-        expect: row.get(15)?,
-        contested: row.get(16)?,
-        late: row.get(17)?,
-        revision: row.get(18)?,
-        deliveries: row.get::<_, i64>(19)? as u64,
-        replays: row.get::<_, i64>(20)? as u64,
-        counts: unpack_counts(&row.get::<_, Fixed<48>>(21)?.0),
+        contested: row.get(15)?,
+        late: row.get(16)?,
+        revision: row.get(17)?,
+        deliveries: row.get::<_, i64>(18)? as u64,
+        replays: row.get::<_, i64>(19)? as u64,
+        counts: unpack_counts(&row.get::<_, Fixed<48>>(20)?.0),
     })
 }
 

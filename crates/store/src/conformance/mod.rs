@@ -1,0 +1,87 @@
+//! What every engine must do, as named tests over any `Store`. Must not know an engine.
+//!
+//! [`for_each_conformance_test!`] lists them; `tests/it` runs each on every engine. A test here panics where an engine
+//! breaks a rule, as tests do.
+#![expect(clippy::expect_used, reason = "this module is a test suite that other crates' tests call")]
+#![allow(clippy::panic, clippy::missing_panics_doc, missing_docs, reason = "as above; names say what is tested")]
+
+pub mod build;
+pub mod counting;
+pub mod deletion;
+pub mod listing;
+pub mod overlays;
+pub mod promotion;
+pub mod recording;
+pub mod refusals;
+pub mod rounds;
+pub mod together;
+
+use std::sync::Arc;
+
+use crate::Store;
+
+/// Makes an empty store.
+pub type Make<'a> = &'a (dyn Fn() -> Arc<dyn Store> + Sync);
+
+/// Calls a macro with the path of every test: `callback! { module::test, … }`.
+#[macro_export]
+macro_rules! for_each_conformance_test {
+    ($callback:ident) => {
+        $callback! {
+            recording::a_first_push_is_recorded_with_its_receipt,
+            recording::a_repeat_gets_the_same_bytes,
+            recording::an_empty_push_is_recorded,
+            recording::equal_body_bytes_are_the_same_content,
+            recording::a_cosmetic_difference_is_a_replay,
+            recording::other_files_and_an_unknown_executor_are_doubts,
+            recording::everything_of_an_outcome_comes_back,
+            recording::the_log_holds_every_delivery,
+            recording::two_projects_share_nothing,
+            refusals::a_key_in_another_place_is_refused,
+            refusals::another_commit_is_refused_where_both_say,
+            refusals::a_second_leg_is_refused_and_the_key_contested,
+            refusals::other_work_under_a_key_is_refused_with_samples,
+            refusals::another_shard_total_is_refused,
+            refusals::a_refused_first_delivery_leaves_no_trace,
+            refusals::outside_ci_a_difference_is_refused,
+            overlays::s5_a_full_rerun_revises,
+            overlays::s6_a_rerun_of_the_failed_tests_revises,
+            overlays::s7_a_late_first_attempt_changes_nothing,
+            overlays::s8_a_longer_second_attempt_counts,
+            overlays::s9_fail_pass_fail_shows_three_attempts,
+            overlays::s25_two_reports_under_one_key_collide,
+            overlays::keep_adds_only_new_items,
+            overlays::fail_stores_nothing,
+            overlays::auto_keeps_without_a_higher_attempt,
+            promotion::a_kept_revision_is_promoted,
+            promotion::exact_leaves_that_content_alone,
+            promotion::a_promotion_is_idempotent_under_its_key,
+            promotion::a_stale_receipt_is_a_mismatch,
+            promotion::unknown_pushes_and_revisions_are_said,
+            counting::s21_an_overlap_counts_once_and_worst,
+            counting::a_higher_attempt_wins_an_overlap,
+            counting::variants_are_counted_apart,
+            counting::s10_items_that_moved_between_shards_count_once,
+            counting::differences_are_listed_item_by_item,
+            rounds::s22_two_runs_are_two_rounds,
+            rounds::s27_an_incomplete_round_counts_when_closed,
+            rounds::s28_two_workflows_make_one_headline,
+            rounds::s29_yesterdays_outbox_changes_no_headline,
+            rounds::s30_a_renamed_item_is_not_seen_since,
+            rounds::a_late_push_is_recorded_and_said,
+            rounds::a_pinned_round_is_authoritative,
+            rounds::expect_completes_a_job,
+            listing::filters_search_and_totals,
+            listing::pages_never_overlap_in_any_order,
+            listing::cursors_of_other_listings_are_refused,
+            listing::a_history_goes_round_by_round,
+            listing::absent_things_are_named,
+            deletion::a_dropped_round_leaves_tombstones,
+            deletion::what_other_rounds_share_survives,
+            together::one_push_a_hundred_times_is_recorded_once,
+            together::two_legs_at_once_are_one_recorded_and_one_refused,
+            together::many_pushes_at_once_all_count,
+            together::s26_one_report_in_two_projects,
+        }
+    };
+}
