@@ -80,10 +80,17 @@ async fn an_item_through_time() {
 
 #[tokio::test]
 async fn cycles_by_name() {
-    let served = standard().await;
-    served.send(push("k1", "", JUNIT)).await.is_recorded();
-    let cycles = served.get("/api/v1/projects/shop/cycles").await;
-    assert_eq!(cycles.status, 200, "{}", cycles.text());
-    let cycles = cycles.json();
-    assert_eq!((&cycles[0]["cycle"], &cycles[0]["rounds"]), (&"main".into(), &1.into()));
+    on_every_engine(async |served: Served| {
+        for (key, cycle) in [("k1", "main"), ("k2", "dev")] {
+            let mut request = push(key, "", JUNIT);
+            request.path = request.path.replace("cycle=main", &format!("cycle={cycle}"));
+            served.send(request).await.is_recorded();
+        }
+        let cycles = served.get("/api/v1/projects/shop/cycles").await;
+        assert_eq!(cycles.status, 200, "{}", cycles.text());
+        let cycles = cycles.json();
+        assert_eq!((&cycles[0]["cycle"], &cycles[1]["cycle"]), (&"dev".into(), &"main".into()));
+        assert_eq!(cycles[0]["rounds"], 1);
+    })
+    .await;
 }

@@ -9,7 +9,7 @@ use server::LocalTarget;
 
 use crate::served::{Fault, Faulty, memory};
 
-fn push(status: domain::Status) -> Arc<Push> {
+pub(crate) fn push(status: domain::Status) -> Arc<Push> {
     let item = domain::ItemName::new(["shop"], Some("cart"), "adds");
     let outcome = Outcome { item, status, duration_us: None, message: None, attempts: vec![], external_ids: vec![] };
     let outcomes = Outcomes::from_unordered(vec![outcome]).unwrap();
