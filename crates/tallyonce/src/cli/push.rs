@@ -10,6 +10,9 @@ use reports::Format;
 
 use crate::settings::duration;
 
+/// Groups the flags that name the push.
+const IDENTITY: &str = "Identity";
+
 /// When a recorded push makes the command fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
@@ -21,25 +24,24 @@ pub(crate) enum FailOn {
 
 /// What names the push: each flag replaces what the CI platform says.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Identity")]
 pub(crate) struct IdentityArgs {
     /// The pipeline run: the same when this push is tried again, new for every real run
-    #[arg(long, value_name = "ID", env = "TALLYONCE_RUN", value_parser = RunId::parse)]
+    #[arg(long, help_heading = IDENTITY, value_name = "ID", env = "TALLYONCE_RUN", value_parser = RunId::parse)]
     pub run: Option<RunId>,
     /// The attempt number, if the platform gives none: orders deliveries, never part of the key
-    #[arg(long, value_name = "N", env = "TALLYONCE_ATTEMPT")]
+    #[arg(long, help_heading = IDENTITY, value_name = "N", env = "TALLYONCE_ATTEMPT")]
     pub attempt: Option<u64>,
     /// The job, without its partition
-    #[arg(long, value_name = "J", env = "TALLYONCE_JOB", value_parser = JobName::parse)]
+    #[arg(long, help_heading = IDENTITY, value_name = "J", env = "TALLYONCE_JOB", value_parser = JobName::parse)]
     pub job: Option<JobName>,
     /// The shard of the job, from 1, and how many there are
-    #[arg(long, value_name = "I[/N]", env = "TALLYONCE_SHARD", value_parser = ShardRef::parse)]
+    #[arg(long, help_heading = IDENTITY, value_name = "I[/N]", env = "TALLYONCE_SHARD", value_parser = ShardRef::parse)]
     pub shard: Option<ShardRef>,
     /// The configuration that the items ran under; may be repeated (in the variable, separated by commas)
-    #[arg(long, value_name = "K=V", env = "TALLYONCE_VARIANT")]
+    #[arg(long, help_heading = IDENTITY, value_name = "K=V", env = "TALLYONCE_VARIANT")]
     pub variant: Vec<String>,
     /// Label of a wanted second execution inside one pipeline run
-    #[arg(long, value_name = "LABEL", env = "TALLYONCE_ROUND", value_parser = RoundLabel::parse)]
+    #[arg(long, help_heading = IDENTITY, value_name = "LABEL", env = "TALLYONCE_ROUND", value_parser = RoundLabel::parse)]
     pub round: Option<RoundLabel>,
 }
 
