@@ -5,7 +5,7 @@ use std::path::Path;
 
 use delivery::{Destination, Entry, Outbox, Parcel, belongs_to};
 use domain::key::KeyParts;
-use domain::{RunId, Variant};
+use domain::{Place, PushKey, RunId, Variant};
 
 use crate::commands::summary;
 use crate::courier::{self, Courier};
@@ -136,7 +136,7 @@ impl Flush<'_> {
         compare("project", place.project.as_str(), allowed.place.said_project().map(domain::ProjectId::as_str));
         compare("cycle", place.cycle.as_str(), allowed.place.said_cycle().map(domain::CycleName::as_str));
         compare("run", place.run.as_str(), allowed.run.as_ref().map(RunId::as_str));
-        if !key_fits(parcel) {
+        if !key_fits(&parcel.header.key, place) {
             wrong.push(format!("its key {} is not of the round that it claims", parcel.header.key));
         }
         if wrong.is_empty() && parcel.push().is_err() {
@@ -181,8 +181,7 @@ impl Flush<'_> {
 
 /// The key begins with the round, and the round ends in the run (and label) that are claimed. So a file cannot take
 /// the key of another run.
-fn key_fits(parcel: &Parcel) -> bool {
-    let place = &parcel.header.place;
+fn key_fits(key: &PushKey, place: &Place) -> bool {
     let tail = KeyParts {
         scope: None,
         run: place.run.clone(),
@@ -192,8 +191,54 @@ fn key_fits(parcel: &Parcel) -> bool {
         variant: Variant::default(),
     }
     .round_id();
-    let (key, round) = (parcel.header.key.as_str(), place.round.as_str());
-    let of_run = round == tail.as_str() || round.strip_suffix(tail.as_str()).is_some_and(|head| head.ends_with(':'));
+    let (key, round) = (key.as_str(), place.round.as_str());
+    let of_run = round == tail.as_str() || round.strip_suffix(tail.as_str()).is_some_and(is_scope);
     let of_round = key.strip_prefix(round).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
     of_run && of_round
+}
+
+/// `platform:` or `platform:path:`. Colons within are encoded, and `run` opens the round of a push without scope.
+fn is_scope(head: &str) -> bool {
+    let Some(scope) = head.strip_suffix(':') else { return false };
+    let mut fields = scope.split(':');
+    fields.next().is_some_and(|platform| !platform.is_empty() && platform != "run") && fields.count() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(run: &str, round: &str) -> Place {
+        serde_json::from_value(serde_json::json!({"project": "p", "cycle": "c", "run": run, "round": round})).unwrap()
+    }
+
+    fn fits(key: &str, run: &str, round: &str) -> bool {
+        key_fits(&PushKey::parse(key).unwrap(), &place(run, round))
+    }
+
+    #[test]
+    fn a_key_of_its_own_round_fits() {
+        assert!(fits("run:42", "42", "run:42"));
+        assert!(fits("run:a%3Ab:job:j", "a:b", "run:a%3Ab"));
+        assert!(fits("github:acme/shop:run:42:job:e2e:shard:1-2", "42", "github:acme/shop:run:42"));
+    }
+
+    #[test]
+    fn a_key_of_another_run_is_refused() {
+        // The place claims what is allowed, the key is another run's.
+        assert!(!fits("github:acme/shop:run:43:job:e2e", "42", "github:acme/shop:run:42"));
+        assert!(!fits("github:acme/shop:run:421", "42", "github:acme/shop:run:42"));
+        // The round is another run's too.
+        assert!(!fits("github:acme/shop:run:43", "42", "github:acme/shop:run:43"));
+        assert!(!fits("xrun:42", "42", "xrun:42"));
+        assert!(!fits("run:43:round:run:42", "42", "run:43:round:run:42"));
+        assert!(!fits("github:acme/shop:run:43:run:42", "42", "github:acme/shop:run:43:run:42"));
+    }
+
+    #[test]
+    fn a_label_is_part_of_the_round() {
+        let labelled = Place { label: domain::RoundLabel::parse("again").ok(), ..place("42", "run:42:round:again") };
+        assert!(key_fits(&PushKey::parse("run:42:round:again:job:j").unwrap(), &labelled));
+        assert!(!fits("run:42:round:again", "42", "run:42:round:again"));
+    }
 }
