@@ -80,6 +80,8 @@ codes! {
     ReportUnreadable = "report-unreadable", 400, Never, No, "the report cannot be read";
     /// A body that does not match its Content-Digest or Content-Length.
     DigestMismatch = "digest-mismatch", 422, SameKey, No, "the body arrived damaged";
+    /// A browser sends the request for a page of another site.
+    ForeignOrigin = "foreign-origin", 403, Never, No, "a page of another site may not write here";
     /// A project that does not exist.
     UnknownProject = "unknown-project", 404, Never, No, "there is no such project";
     /// Any other thing that does not exist.

@@ -65,6 +65,7 @@ fn record() -> Operation {
         answer: (201, schema("Receipt")),
         headers: RECEIPT_HEADERS,
         problems: &[
+            "foreign-origin",
             "key-missing",
             "key-malformed",
             "run-missing",
@@ -110,6 +111,7 @@ fn promote() -> Operation {
         answer: (201, schema("Receipt")),
         headers: RECEIPT_HEADERS,
         problems: &[
+            "foreign-origin",
             "key-missing",
             "key-malformed",
             "parameter-malformed",
@@ -185,7 +187,14 @@ fn rounds() -> Vec<Operation> {
         body: None,
         answer: (200, schema("CycleReport")),
         headers: &[],
-        problems: &["parameter-malformed", "unknown-project", "not-found", "store-unavailable", "commit-unknown"],
+        problems: &[
+            "foreign-origin",
+            "parameter-malformed",
+            "unknown-project",
+            "not-found",
+            "store-unavailable",
+            "commit-unknown",
+        ],
     };
     vec![
         act(
