@@ -71,11 +71,9 @@ impl Courier {
             }
         }
         let ended = self.deliver(parcel).await;
-        if !matches!(ended.delivery, Delivery::Recorded(_)) {
-            // The other process may have removed its entry with a receipt that we have not seen.
-            put(outbox, parcel)?;
-        }
-        object.ended(&ended, true)
+        // The other process may have removed its entry with a receipt that we have not seen.
+        let kept = matches!(ended.delivery, Delivery::Recorded(_)) || put(outbox, parcel).is_ok();
+        object.ended(&ended, kept)
     }
 
     /// A receipt is there, so a failing removal is only a nuisance: the entry is delivered once more, and replayed.

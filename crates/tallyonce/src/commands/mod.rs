@@ -53,7 +53,11 @@ impl Context<'_> {
         project: Option<ProjectId>,
         cycle: Option<CycleName>,
     ) -> Result<Place, Failure> {
-        let settings = PlaceSettings::resolve(id, to, project, cycle, &self.layers)?;
+        let given = to.is_some();
+        let mut settings = PlaceSettings::resolve(id, to, project, cycle, &self.layers)?;
+        if id == "from" {
+            settings = settings.or_where_pushes_go(given, &self.around.env)?;
+        }
         let hints = Hints::guess(&self.around.env);
         let destination = settings.destination(&hints)?.value;
         Ok(Place {

@@ -72,6 +72,18 @@ impl PlaceSettings {
         })
     }
 
+    /// The same for a command that reads: what the variable of `--to` names, where `--from` is not given.
+    ///
+    /// # Errors
+    /// The variable holds no destination.
+    pub(crate) fn or_where_pushes_go(mut self, from_given: bool, env: &Env) -> Result<Self, Failure> {
+        let name = super::variable("to");
+        if !from_given && let Some(text) = env.get(&name) {
+            self.to = Some(destination(text, Source::Variable(name.clone()))?);
+        }
+        Ok(self)
+    }
+
     /// The destination.
     ///
     /// # Errors

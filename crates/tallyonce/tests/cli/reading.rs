@@ -59,6 +59,17 @@ fn each_format_shows_the_same_numbers() {
 }
 
 #[test]
+fn show_reads_where_pushes_go() {
+    let desk = Desk::with_report();
+    let env = crate::pairs(&[("TALLYONCE_TO", "sqlite:else.db")]);
+    desk.run_in(0, &["push", "r.xml", "--run", "1", "--project", "p"], &env);
+    let shown = desk.run_in(0, &["show", "--project", "p"], &env);
+    assert!(shown.stdout.contains("run:1"), "{shown}");
+    desk.run_in(4, &["show", "--project", "p", "--from", "sqlite:gone.db"], &env);
+    desk.run(4, &["show", "--project", "p"]);
+}
+
+#[test]
 fn a_clean_store_is_clean() {
     let desk = half();
     assert!(desk.run(0, &["check-store"]).stdout.contains("clean"));
