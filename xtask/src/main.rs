@@ -60,7 +60,8 @@ fn provide() -> Result<()> {
         }
         say(&format!("xtask: installing {package} for `{program}`"));
         let packages: Vec<&str> = package.split(' ').collect();
-        let install = || run(Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(&packages));
+        let install =
+            || run(Command::new("apt-get").args(["install", "-y", "--no-install-recommends"]).args(&packages));
         if install().is_err() {
             run(Command::new("apt-get").arg("update")).context("apt-get update")?;
             install().with_context(|| format!("could not install {package}: do it by hand, then run this again"))?;

@@ -56,71 +56,72 @@ fn keys_of_the_four_platforms() {
     assert_eq!(derived(GITHUB, &[]).round.as_str(), "github:acme/Shop:run:16873243901");
 }
 
+/// Platform, variables that a retry renews, variables that tell work apart.
+const RETRIES: [(Pairs, Pairs, Pairs); 3] = [
+    (
+        GITHUB,
+        &[
+            ("GITHUB_RUN_ATTEMPT", "2"),
+            ("GITHUB_TRIGGERING_ACTOR", "bob"),
+            ("RUNNER_NAME", "GitHub Actions 9"),
+            ("RUNNER_TRACKING_ID", "github_ffff"),
+            ("ACTIONS_ORCHESTRATION_ID", "abc.e2e.__default"),
+            ("GITHUB_SHA", "ffffffffffffffffffffffffffffffffffffffff"),
+            ("GITHUB_RUN_NUMBER", "78"),
+            ("GITHUB_WORKFLOW", "renamed"),
+        ],
+        &[
+            ("GITHUB_RUN_ID", "16873243902"),
+            ("GITHUB_JOB", "unit"),
+            ("GITHUB_REPOSITORY", "acme/billing"),
+            ("GITHUB_SERVER_URL", "https://ghe.example.com"),
+        ],
+    ),
+    (
+        GITLAB,
+        &[
+            ("CI_JOB_ID", "7002"),
+            ("CI_JOB_URL", "https://gitlab.com/x/-/jobs/7002"),
+            ("CI_JOB_TOKEN", "t"),
+            ("CI_JOB_STARTED_AT", "2026-03-02T09:14:07Z"),
+            ("CI_RUNNER_ID", "13"),
+            ("CI_CONCURRENT_ID", "4"),
+            ("CI_CONCURRENT_PROJECT_ID", "4"),
+            ("GITLAB_USER_LOGIN", "bob"),
+            ("GITLAB_USER_ID", "5"),
+            ("CI_PIPELINE_IID", "413"),
+        ],
+        &[
+            ("CI_PIPELINE_ID", "88112234"),
+            ("CI_JOB_NAME", "jest 1/3"),
+            ("CI_NODE_INDEX", "2"),
+            ("CI_NODE_TOTAL", "4"),
+            ("CI_PROJECT_PATH", "acme/billing"),
+            ("CI_SERVER_HOST", "git.example.com"),
+        ],
+    ),
+    (
+        JENKINS,
+        &[
+            ("EXECUTOR_NUMBER", "4"),
+            ("NODE_NAME", "agent-9"),
+            ("WORKSPACE", "/home/jenkins/shop@2"),
+            ("WORKSPACE_TMP", "/home/jenkins/shop@2tmp"),
+            ("BUILD_TAG", "other"),
+            ("BUILD_URL", "https://elsewhere.example.com/"),
+        ],
+        &[
+            ("BUILD_NUMBER", "219"),
+            ("JOB_NAME", "acme/shop/next"),
+            ("STAGE_NAME", "Unit tests"),
+            ("JENKINS_URL", "https://jenkins2.example.com/ci/"),
+        ],
+    ),
+];
+
 #[test]
 fn a_retry_keeps_the_key_and_other_work_changes_it() {
-    // (platform, variables that a retry renews, variables that tell work apart)
-    let table: [(Pairs, Pairs, Pairs); 3] = [
-        (
-            GITHUB,
-            &[
-                ("GITHUB_RUN_ATTEMPT", "2"),
-                ("GITHUB_TRIGGERING_ACTOR", "bob"),
-                ("RUNNER_NAME", "GitHub Actions 9"),
-                ("RUNNER_TRACKING_ID", "github_ffff"),
-                ("ACTIONS_ORCHESTRATION_ID", "abc.e2e.__default"),
-                ("GITHUB_SHA", "ffffffffffffffffffffffffffffffffffffffff"),
-                ("GITHUB_RUN_NUMBER", "78"),
-                ("GITHUB_WORKFLOW", "renamed"),
-            ],
-            &[
-                ("GITHUB_RUN_ID", "16873243902"),
-                ("GITHUB_JOB", "unit"),
-                ("GITHUB_REPOSITORY", "acme/billing"),
-                ("GITHUB_SERVER_URL", "https://ghe.example.com"),
-            ],
-        ),
-        (
-            GITLAB,
-            &[
-                ("CI_JOB_ID", "7002"),
-                ("CI_JOB_URL", "https://gitlab.com/x/-/jobs/7002"),
-                ("CI_JOB_TOKEN", "t"),
-                ("CI_JOB_STARTED_AT", "2026-03-02T09:14:07Z"),
-                ("CI_RUNNER_ID", "13"),
-                ("CI_CONCURRENT_ID", "4"),
-                ("CI_CONCURRENT_PROJECT_ID", "4"),
-                ("GITLAB_USER_LOGIN", "bob"),
-                ("GITLAB_USER_ID", "5"),
-                ("CI_PIPELINE_IID", "413"),
-            ],
-            &[
-                ("CI_PIPELINE_ID", "88112234"),
-                ("CI_JOB_NAME", "jest 1/3"),
-                ("CI_NODE_INDEX", "2"),
-                ("CI_NODE_TOTAL", "4"),
-                ("CI_PROJECT_PATH", "acme/billing"),
-                ("CI_SERVER_HOST", "git.example.com"),
-            ],
-        ),
-        (
-            JENKINS,
-            &[
-                ("EXECUTOR_NUMBER", "4"),
-                ("NODE_NAME", "agent-9"),
-                ("WORKSPACE", "/home/jenkins/shop@2"),
-                ("WORKSPACE_TMP", "/home/jenkins/shop@2tmp"),
-                ("BUILD_TAG", "other"),
-                ("BUILD_URL", "https://elsewhere.example.com/"),
-            ],
-            &[
-                ("BUILD_NUMBER", "219"),
-                ("JOB_NAME", "acme/shop/next"),
-                ("STAGE_NAME", "Unit tests"),
-                ("JENKINS_URL", "https://jenkins2.example.com/ci/"),
-            ],
-        ),
-    ];
-    for (base, renewed, telling) in table {
+    for (base, renewed, telling) in RETRIES {
         let first = key(base, &[]);
         for change in renewed {
             assert_eq!(key(base, &[*change]), first, "{change:?}");
