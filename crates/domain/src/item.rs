@@ -83,12 +83,15 @@ impl ItemName {
 
     /// The hash under which it is known everywhere.
     pub fn hash(&self) -> ItemHash {
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = Vec::with_capacity(256);
-        self.encode(&mut buffer);
-        hasher.update(&buffer);
+        self.hash_with(&mut Vec::with_capacity(256))
+    }
+
+    /// As [`ItemName::hash`], with a buffer that many items share.
+    pub fn hash_with(&self, buffer: &mut Vec<u8>) -> ItemHash {
+        buffer.clear();
+        self.encode(buffer);
         let mut hash = [0; 16];
-        hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        hash.copy_from_slice(&blake3::hash(buffer).as_bytes()[..16]);
         ItemHash(hash)
     }
 

@@ -37,7 +37,11 @@ impl ItemCursor {
 pub(crate) fn variant_tag(variant: &Variant) -> String {
     let mut text = String::new();
     for (name, value) in variant.iter() {
-        text.push_str(&format!("{}:{name}{}:{value}", name.len(), value.len()));
+        for part in [name, value] {
+            text += &part.len().to_string();
+            text.push(':');
+            text += part;
+        }
     }
     Digest::of(text.as_bytes()).to_string()[..16].to_owned()
 }

@@ -167,13 +167,15 @@ impl Build {
     /// The key that its place gives.
     pub fn keyed(self) -> Self {
         let place = &self.0.place;
-        let mut key = format!("{}:job:{}", place.round, place.job.as_ref().map_or("-", |j| j.as_str()));
+        let mut parts = vec![place.round.to_string(), "job".to_owned()];
+        parts.push(place.job.as_ref().map_or("-", |j| j.as_str()).to_owned());
         if let Some(shard) = place.shard {
-            key.push_str(&format!(":shard:{}", shard.to_string().replace('/', "-")));
+            parts.push(format!("shard:{}", shard.to_string().replace('/', "-")));
         }
         for (name, value) in place.variant.iter() {
-            key.push_str(&format!(":variant:{name}={value}"));
+            parts.push(format!("variant:{name}={value}"));
         }
+        let key = parts.join(":");
         self.key(&key)
     }
 
@@ -250,7 +252,7 @@ fn word(item: &ItemReport) -> String {
 
 /// Numbers `from..to` as outcomes with this mark.
 pub fn numbered(range: std::ops::Range<u32>, mark: char) -> String {
-    range.map(|n| format!("t{n:03}{mark} ")).collect()
+    range.map(|n| format!("t{n:03}{mark} ")).collect::<Vec<_>>().concat()
 }
 
 /// Nothing contradicts anything, and every round's counts are those of its items.
@@ -266,7 +268,9 @@ pub async fn sound(store: &Arc<dyn Store>) {
                 let page = store.items(&project, &summary.cycle, &choice, &query()).await;
                 let items = page.expect("works").expect("exists").items;
                 let mut counts = Counts::default();
-                items.iter().for_each(|item| counts.add(item.status, item.flaky));
+                for item in &items {
+                    counts.add(item.status, item.flaky);
+                }
                 assert_eq!(counts, round.counts);
                 assert_eq!(items.iter().filter(|item| item.pushes > 1).count() as u64, round.overlaps);
             }

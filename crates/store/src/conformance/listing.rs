@@ -32,7 +32,7 @@ pub async fn pages_never_overlap_in_any_order(make: Make<'_>) {
     let words = numbered(0..9, '+') + &numbered(9..14, '-') + &numbered(14..17, '!');
     let mut list = outcomes(&words).as_slice().to_vec();
     for (at, outcome) in list.iter_mut().enumerate() {
-        outcome.duration_us = (at % 3 > 0).then(|| DurationUs(at as u64 / 4));
+        outcome.duration_us = (at % 3 > 0).then_some(DurationUs(at as u64 / 4));
     }
     let list = Outcomes::from_unordered(list).expect("one an item");
     push("").variant("os=linux").holds(list.clone()).keyed().accepted(&store).await;

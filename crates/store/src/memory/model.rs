@@ -104,7 +104,7 @@ impl Recording {
     }
 
     pub(super) fn known(&self, body: Option<Digest>) -> Known {
-        let accepted = self.log.iter().filter(|(entry, _)| entry.revision.is_some() && entry.result != "promoted");
+        let mut accepted = self.log.iter().filter(|(entry, _)| entry.revision.is_some() && entry.result != "promoted");
         let mut executors: Vec<(Option<Ordinal>, Executor)> = Vec::new();
         for (entry, _) in accepted.clone() {
             if let Some(executor) = &entry.executor
@@ -113,8 +113,8 @@ impl Recording {
                 executors.push((entry.ordinal, executor.clone()));
             }
         }
-        let same_body = body
-            .and_then(|body| accepted.filter(|(_, of)| *of == Some(body)).last().and_then(|(entry, _)| entry.revision));
+        let same_body =
+            body.and_then(|body| accepted.rfind(|(_, of)| *of == Some(body)).and_then(|(entry, _)| entry.revision));
         Known {
             place: self.place.clone(),
             commit: self.commit.clone(),
@@ -141,7 +141,7 @@ impl Recording {
 }
 
 /// What counts of an item and variant in a round.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(super) struct Winner<'a> {
     pub(super) push: &'a Recording,
     pub(super) claim: Claim,

@@ -118,11 +118,11 @@ fn summary(push: &Recording) -> PushSummary {
     }
 }
 
+/// The last round that held an item, and a push of it.
+type Unseen<'a> = BTreeMap<(ItemHash, Variant), (RoundId, &'a Recording)>;
+
 /// Items of rounds before their workflow's authoritative one that the headline doesn't hold, with the last such round.
-fn unseen<'a>(
-    project: &'a Project,
-    cycle: &CycleName,
-) -> Result<BTreeMap<(ItemHash, Variant), (RoundId, &'a Recording)>, Absent> {
+fn unseen<'a>(project: &'a Project, cycle: &CycleName) -> Result<Unseen<'a>, Absent> {
     let (facts, standings) = project.facts(cycle)?;
     let authoritative: Vec<usize> = (0..facts.len()).filter(|at| standings[*at].authoritative).collect();
     let headline = union(project, cycle, &facts, &authoritative);

@@ -58,7 +58,7 @@ pub(super) fn check(snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
     Ok(report.found)
 }
 
-/// What SQLite says of its own file.
+/// What the engine says of its own file.
 fn engine(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
     let mut statement = connection.prepare("PRAGMA quick_check")?;
     let mut rows = statement.query([])?;

@@ -11,7 +11,7 @@ use crate::codec::Damaged;
 
 /// How long a connection waits for another process: long, as waiting is right and giving up only makes work.
 const BUSY_TIMEOUT: Duration = Duration::from_mins(2);
-/// Switching to WAL is the one step for which SQLite doesn't wait by itself.
+/// Switching to WAL is the one step for which the engine doesn't wait by itself.
 const WAL_TRIES: u32 = 2400;
 const WAL_PAUSE: Duration = Duration::from_millis(50);
 

@@ -196,7 +196,7 @@ impl Store for SqliteStore {
     }
 
     async fn check(&self) -> Result<Vec<Damage>, StoreError> {
-        self.readers.read(|snap| check::check(snap)).await
+        self.readers.read(check::check).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

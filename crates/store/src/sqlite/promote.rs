@@ -37,10 +37,13 @@ pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &Recor
     carry_out(&snap, promotion, at, &known, of).map(Promoted::Accepted)
 }
 
+/// Push, revision, the revision asked for, exact, receipt.
+type Earlier = (i64, u32, Option<u32>, bool, Vec<u8>);
+
 /// The same promotion again, or its key under another one.
 fn earlier(connection: &Connection, promotion: &Promotion, known: &KnownPush) -> Result<Option<Promoted>, StoreError> {
     let row = &known.row;
-    let found: Option<(i64, u32, Option<u32>, bool, Vec<u8>)> = connection
+    let found: Option<Earlier> = connection
         .prepare_cached(
             "SELECT push, revision, promotion_asked, exact, receipt FROM revision
              WHERE project = ?1 AND promotion_key = ?2",

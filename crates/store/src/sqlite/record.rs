@@ -90,13 +90,12 @@ fn first(
 ) -> Result<Step, StoreError> {
     let Some(prepared) = &delivery.prepared else { return Ok(Step::NeedsBlocks) };
     let push = &*delivery.push;
-    let round = match round {
-        Some(round) => round,
-        None => {
-            let project = project.map_or_else(|| write::project(connection, &push.place.project), Ok)?;
-            let cycle = write::cycle(connection, project, &push.place.cycle)?;
-            Round { project, id: write::round(connection, (project, cycle), push, &delivery.at)?, closed: false }
-        }
+    let round = if let Some(round) = round {
+        round
+    } else {
+        let project = project.map_or_else(|| write::project(connection, &push.place.project), Ok)?;
+        let cycle = write::cycle(connection, project, &push.place.cycle)?;
+        Round { project, id: write::round(connection, (project, cycle), push, &delivery.at)?, closed: false }
     };
     let counts = push.outcomes.counts();
     let id = write::push(connection, (round.project, round.id), push, round.closed, &counts)?;

@@ -63,6 +63,9 @@ pub(super) fn pushes_of(snap: &Snap<'_>, project: i64, round: i64) -> Result<Vec
     rows.into_iter().map(|row| Ok(LoadedPush { revisions: rows::revisions(snap, project, row.id)?, row })).collect()
 }
 
+/// Rounds of one workflow, by place.
+type OfWorkflow<'a> = (Option<&'a WorkflowName>, BTreeMap<usize, Vec<Held>>);
+
 /// Items of the rounds at these places of a cycle: in one workflow the later round counts, between workflows the worst.
 pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Listing, StoreError> {
     let mut listing = Listing::default();
@@ -75,14 +78,15 @@ pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Resul
     listing.variants = listing.pushes.iter().map(|p| p.row.place.variant.clone()).collect();
     listing.variants.sort();
     listing.variants.dedup();
-    let mut workflows: Vec<(Option<&WorkflowName>, BTreeMap<usize, Vec<Held>>)> = Vec::new();
+    let mut workflows: Vec<OfWorkflow<'_>> = Vec::new();
     for (place, span) in spans {
         let held = round(snap, &listing, span)?;
         let workflow = scope.facts[place].workflow.as_ref();
-        match workflows.iter_mut().find(|(name, _)| *name == workflow) {
-            Some((_, rounds)) => rounds.insert(place, held),
-            None => workflows.entry_push(workflow).insert(place, held),
-        };
+        if let Some((_, rounds)) = workflows.iter_mut().find(|(name, _)| *name == workflow) {
+            rounds.insert(place, held);
+        } else {
+            workflows.push((workflow, BTreeMap::from([(place, held)])));
+        }
     }
     let mut all: Option<Vec<Held>> = None;
     for (_, mut rounds) in workflows {
@@ -97,19 +101,6 @@ pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Resul
     }
     listing.held = all.unwrap_or_default();
     Ok(listing)
-}
-
-/// A list with one more group at its end.
-trait EntryPush<'a> {
-    fn entry_push(&mut self, name: Option<&'a WorkflowName>) -> &mut BTreeMap<usize, Vec<Held>>;
-}
-
-impl<'a> EntryPush<'a> for Vec<(Option<&'a WorkflowName>, BTreeMap<usize, Vec<Held>>)> {
-    fn entry_push(&mut self, name: Option<&'a WorkflowName>) -> &mut BTreeMap<usize, Vec<Held>> {
-        let at = self.len();
-        self.push((name, BTreeMap::new()));
-        &mut self[at].1
-    }
 }
 
 /// Items of one round: its pushes' verdicts, competing.

@@ -58,7 +58,7 @@ pub(super) fn touch_round(connection: &Connection, round: i64, origin: &Origin) 
         )?
         .execute(params![
             round,
-            origin.workflow.as_ref().map(|w| w.as_str()),
+            origin.workflow.as_ref().map(domain::WorkflowName::as_str),
             origin.run_counter.map(|n| n as i64),
             origin.run_url
         ])?;
@@ -96,8 +96,8 @@ pub(super) fn push(
             place.shard.map(domain::ShardRef::index),
             place.shard.and_then(domain::ShardRef::total),
             place.run.as_str(),
-            place.label.as_ref().map(|label| label.as_str()),
-            push.origin.commit.as_ref().map(|commit| commit.as_str()),
+            place.label.as_ref().map(domain::RoundLabel::as_str),
+            push.origin.commit.as_ref().map(domain::Commit::as_str),
             push.expect,
             late,
             pack_counts(counts),
@@ -171,7 +171,7 @@ pub(super) fn insert_revision(
             exact,
             ordinal_text(sender.ordinal),
             u8::from(sender.ordinal_scope == OrdinalScope::Key),
-            sender.executor.as_ref().map(|executor| executor.as_str()),
+            sender.executor.as_ref().map(domain::Executor::as_str),
             incarnation_bytes(sender.incarnation),
             columns.content.0,
             columns.outcomes.0,
@@ -244,15 +244,14 @@ impl<'c> SetWriter<'c> {
         }
         self.set.execute(params![project, part.digest, bits, part.bucket, part.range.len() as u32, part.hashes])?;
         let id = connection.last_insert_rowid();
-        match &part.names {
-            Some(names) => self.names.execute(params![id, names])?,
+        if let Some(names) = &part.names {
+            self.names.execute(params![id, names])?;
+        } else {
             // The set was there when the blocks were made, and was dropped since.
-            None => {
-                let outcomes = push.outcomes.as_slice().get(part.range.clone());
-                let outcomes = outcomes.ok_or_else(|| broken("blocks of another push"))?;
-                self.names.execute(params![id, codec::pack_names(outcomes, &mut Packer::new())])?
-            }
-        };
+            let outcomes = push.outcomes.as_slice().get(part.range.clone());
+            let outcomes = outcomes.ok_or_else(|| broken("blocks of another push"))?;
+            self.names.execute(params![id, codec::pack_names(outcomes, &mut Packer::new())])?;
+        }
         Ok(id)
     }
 }
@@ -299,7 +298,7 @@ pub(super) fn log(
             result,
             revision,
             ordinal_text(sender.ordinal),
-            sender.executor.as_ref().map(|executor| executor.as_str()),
+            sender.executor.as_ref().map(domain::Executor::as_str),
             incarnation_bytes(sender.incarnation),
         ])?;
     Ok(())

@@ -102,7 +102,7 @@ fn serve(connection: Connection, path: &std::path::Path, mut jobs: mpsc::Receive
         let ready = connection.take().map_or_else(|| open(path), Ok);
         match ready {
             Ok(ready) => connection = carry_out(ready, group),
-            Err(error) => group.into_iter().for_each(|job| job.answer(Some(connect::copy(&error)))),
+            Err(error) => refuse_all(group, &error),
         }
     }
 }
@@ -132,7 +132,7 @@ pub(super) fn hook(_: &mut Connection) -> Result<(), StoreError> {
 /// Runs a group; gives the connection back unless it cannot be trusted any more.
 fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Connection> {
     if let Err(error) = connect::begin_immediate(&connection) {
-        group.into_iter().for_each(|job| job.answer(Some(connect::copy(&error))));
+        refuse_all(group, &error);
         return connection.is_autocommit().then_some(connection);
     }
     let mut failures: Vec<Option<StoreError>> = Vec::with_capacity(group.len());
@@ -160,6 +160,12 @@ fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Con
         job.answer(failure.or_else(|| lost.as_ref().map(connect::copy)));
     }
     (trusted && !unsure).then_some(connection)
+}
+
+fn refuse_all(group: Vec<Box<dyn Job>>, error: &StoreError) {
+    for job in group {
+        job.answer(Some(connect::copy(error)));
+    }
 }
 
 fn commit(connection: &Connection) -> Result<(), StoreError> {

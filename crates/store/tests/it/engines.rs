@@ -21,7 +21,7 @@ enum Step {
 
 fn words() -> impl Strategy<Value = String> {
     prop::collection::btree_map(0..8_u8, "[-+!~*]", 0..7)
-        .prop_map(|map| map.into_iter().map(|(name, mark)| format!("t{name}{mark} ")).collect())
+        .prop_map(|map| map.into_iter().map(|(name, mark)| format!("t{name}{mark} ")).collect::<Vec<_>>().concat())
 }
 
 fn policy() -> impl Strategy<Value = OnDifference> {
@@ -138,7 +138,7 @@ async fn readings(store: &Arc<dyn Store>, made: &[Box<domain::Push>]) -> Vec<Str
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn both_engines_say_the_same(steps in prop::collection::vec(step(), 1..20)) {

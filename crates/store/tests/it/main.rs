@@ -1,6 +1,8 @@
 //! The conformance suite on every engine, and what is particular to the file.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests stop at the first surprise")]
 
 mod engines;
+mod file;
 
 use std::future::Future;
 use std::sync::Arc;
