@@ -124,7 +124,7 @@ fn search(snap: &Snap<'_>, scope: &Scope) -> Result<Vec<Unseen>, StoreError> {
             done.extend(push.sets.iter().map(|set| (push.variant.clone(), *set)));
         }
     }
-    let mut headline: Option<HashSet<(ItemHash, Variant)>> = None;
+    let mut headline: Option<BTreeMap<Variant, Vec<ItemHash>>> = None;
     let mut found = BTreeMap::new();
     for at in earlier {
         for push in sets_of(snap, scope.project, scope.rows[at].id)? {
@@ -133,21 +133,48 @@ fn search(snap: &Snap<'_>, scope: &Scope) -> Result<Vec<Unseen>, StoreError> {
                 continue;
             }
             if headline.is_none() {
-                let listing = resolve(snap, scope, &authoritative)?;
-                let key = |held: &super::resolve::Held| (held.hash, listing.variants[held.variant as usize].clone());
-                headline = Some(listing.held.iter().map(key).collect());
+                headline = Some(by_variant(snap, scope, &authoritative)?);
             }
             let variant = variant_of(&push.variant)?;
-            for hash in hashes {
-                let item = (hash, variant.clone());
-                if headline.as_ref().is_some_and(|headline| !headline.contains(&item)) {
-                    found.entry(item).or_insert((at, push.push));
-                }
-            }
+            let seen = headline.as_ref().and_then(|headline| headline.get(&variant)).map_or(&[][..], Vec::as_slice);
+            absent(&hashes, seen, |hash| {
+                found.entry((hash, variant.clone())).or_insert((at, push.push));
+            });
         }
     }
     let list = found.into_iter();
     Ok(list.map(|((hash, variant), (round, push))| Unseen { hash, variant, round, push }).collect())
+}
+
+/// The headline's items, rising, by variant.
+fn by_variant(
+    snap: &Snap<'_>,
+    scope: &Scope,
+    places: &[usize],
+) -> Result<BTreeMap<Variant, Vec<ItemHash>>, StoreError> {
+    let listing = resolve(snap, scope, places)?;
+    let mut found: BTreeMap<Variant, Vec<ItemHash>> = BTreeMap::new();
+    for (at, variant) in listing.variants.iter().enumerate() {
+        let of_variant = listing.held.iter().filter(|held| held.variant as usize == at);
+        found.insert(variant.clone(), of_variant.map(|held| held.hash).collect());
+    }
+    Ok(found)
+}
+
+/// Gives the hashes that `seen` (rising) doesn't hold. `hashes` is a row of rising runs, so each run is walked beside it
+/// rather than looked up item by item.
+fn absent(hashes: &[ItemHash], seen: &[ItemHash], mut each: impl FnMut(ItemHash)) {
+    for run in hashes.chunk_by(|a, b| a < b) {
+        let mut at = seen.partition_point(|hash| *hash < run[0]);
+        for hash in run {
+            while seen.get(at).is_some_and(|other| other < hash) {
+                at += 1;
+            }
+            if seen.get(at) != Some(hash) {
+                each(*hash);
+            }
+        }
+    }
 }
 
 /// Items of a push's sets that no later round and not the headline had.
