@@ -1,38 +1,39 @@
 //! Which test an outcome belongs to: the parts of an item's identity, their normal form and their hash.
 //! Must not know report dialects (they decide which parts there are) or stores.
 
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::limits;
 
 /// An item's identity: a tuple of parts, hashed from the parts and never from a joined string
 /// (`facts/formats.md`, section 7). Stable across runs, machines and report order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "ItemParts", into = "ItemParts")]
+///
+/// Kept as the encoding that is hashed and stored, in one piece: reports hold hundreds of thousands of names.
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ItemName {
-    suite: Vec<String>,
-    class: Option<String>,
-    name: String,
-    ordinal: u32,
+    encoded: Box<[u8]>,
 }
 
 /// The parts as they travel; every way in normalises them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ItemParts {
+#[derive(Debug, Serialize, Deserialize)]
+struct ItemParts<'a> {
     /// Names of the enclosing suites, outermost first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub suite: Vec<String>,
+    #[serde(default, borrow, skip_serializing_if = "Vec::is_empty")]
+    suite: Vec<Cow<'a, str>>,
     /// The class or file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub class: Option<String>,
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    class: Option<Cow<'a, str>>,
     /// The test's own name, parameters included.
-    pub name: String,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
     /// 1, 2, … for the second, third, … of items that the report cannot tell apart; weak, and warned about.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub ordinal: u32,
+    ordinal: u32,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
@@ -44,124 +45,166 @@ impl ItemName {
     /// The one way in: each part normalised (NFC, no ANSI sequences or control characters, white space folded,
     /// bounded). Empty suites and an empty class are left out; an empty name stays empty.
     pub fn new<S: AsRef<str>>(suite: impl IntoIterator<Item = S>, class: Option<&str>, name: &str) -> Self {
-        let suite = suite.into_iter();
-        // Millions of these are held at a time: no room beyond what is needed.
-        let mut path = Vec::with_capacity(suite.size_hint().0);
-        path.extend(suite.map(|s| normal(s.as_ref())).filter(|s| !s.is_empty()));
-        if path.len() > limits::SUITE_DEPTH_MAX {
-            let rest = path.split_off(limits::SUITE_DEPTH_MAX - 1);
-            path.push(normal(&rest.join("/")));
+        let mut encoded = Vec::with_capacity(128 + name.len() + class.map_or(0, str::len));
+        let mut depth: u32 = 0;
+        let mut deeper = Vec::new();
+        for part in suite {
+            let part = normal(part.as_ref());
+            if part.is_empty() {
+                continue;
+            }
+            // The last level is written once it is known whether more is to be folded into it.
+            if depth as usize >= limits::SUITE_DEPTH_MAX - 1 {
+                deeper.push(part.into_owned());
+            } else {
+                put(&part, &mut encoded);
+                depth += 1;
+            }
         }
-        Self { suite: path, class: class.map(normal).filter(|c| !c.is_empty()), name: normal(name), ordinal: 0 }
+        if !deeper.is_empty() {
+            put(&normal(&deeper.join("/")), &mut encoded);
+            depth += 1;
+        }
+        put(&normal(name), &mut encoded);
+        put(&class.map(normal).unwrap_or_default(), &mut encoded);
+        encoded.extend_from_slice(&depth.to_le_bytes());
+        encoded.extend_from_slice(&0_u32.to_le_bytes());
+        Self { encoded: encoded.into_boxed_slice() }
     }
 
     /// The same item as one of several that the report cannot tell apart (0 is the first).
     pub fn with_ordinal(mut self, ordinal: u32) -> Self {
-        self.ordinal = ordinal;
+        let at = self.encoded.len() - 4;
+        self.encoded[at..].copy_from_slice(&ordinal.to_le_bytes());
         self
     }
 
     /// Names of the enclosing suites, outermost first.
-    pub fn suite(&self) -> &[String] {
-        &self.suite
+    pub fn suite(&self) -> impl Iterator<Item = &str> {
+        self.parts().take(self.depth())
     }
 
     /// The class or file.
     pub fn class(&self) -> Option<&str> {
-        self.class.as_deref()
+        self.parts().nth(self.depth() + 1).filter(|class| !class.is_empty())
     }
 
     /// The test's own name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.parts().nth(self.depth()).unwrap_or_default()
     }
 
     /// 0, or the number among items that the report cannot tell apart.
     pub fn ordinal(&self) -> u32 {
-        self.ordinal
+        number(&self.encoded[self.encoded.len() - 4..])
     }
 
     /// The hash under which it is known everywhere.
     pub fn hash(&self) -> ItemHash {
-        self.hash_with(&mut Vec::with_capacity(256))
-    }
-
-    /// As [`ItemName::hash`], with a buffer that many items share.
-    pub fn hash_with(&self, buffer: &mut Vec<u8>) -> ItemHash {
-        buffer.clear();
-        self.encode(buffer);
         let mut hash = [0; 16];
-        hash.copy_from_slice(&blake3::hash(buffer).as_bytes()[..16]);
+        hash.copy_from_slice(&blake3::hash(&self.encoded).as_bytes()[..16]);
         ItemHash(hash)
     }
 
-    /// Appends an injective encoding of the parts: counts and lengths before contents, so that no two tuples agree.
-    pub fn encode(&self, into: &mut Vec<u8>) {
-        let mut part = |text: &str| {
-            into.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            into.extend_from_slice(text.as_bytes());
-        };
-        for suite in &self.suite {
-            part(suite);
-        }
-        part(&self.name);
-        part(self.class.as_deref().unwrap_or(""));
-        into.extend_from_slice(&(self.suite.len() as u32).to_le_bytes());
-        into.extend_from_slice(&self.ordinal.to_le_bytes());
+    /// An injective encoding of the parts: for each suite, then the name, then the class (empty: none) the length in
+    /// four bytes and UTF-8; then the number of suites and the ordinal in four bytes each; all little endian.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
     }
 
-    /// Back from [`ItemName::encode`]; `None` if the bytes are not such an encoding.
+    /// Back from [`ItemName::encoded`]; `None` if the bytes are not such an encoding.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (body, tail) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
-        let suites = u32::from_le_bytes(tail[..4].try_into().ok()?) as usize;
-        let ordinal = u32::from_le_bytes(tail[4..].try_into().ok()?);
-        let mut rest = body;
-        let mut part = || {
-            let (length, after) = rest.split_at_checked(4)?;
-            let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
-            let (text, after) = after.split_at_checked(length)?;
+        let (mut rest, tail) = bytes.split_at_checked(bytes.len().checked_sub(8)?)?;
+        let parts = u64::from(number(&tail[..4])) + 2;
+        for _ in 0..parts {
+            let (part, after) = take(rest)?;
+            std::str::from_utf8(part).ok()?;
             rest = after;
-            String::from_utf8(text.to_vec()).ok()
-        };
-        let mut suite = Vec::new();
-        for _ in 0..suites {
-            suite.push(part()?);
         }
-        let name = part()?;
-        let class = Some(part()?).filter(|c| !c.is_empty());
-        rest.is_empty().then_some(Self { suite, class, name, ordinal })
+        rest.is_empty().then(|| Self { encoded: bytes.into() })
+    }
+
+    fn depth(&self) -> usize {
+        number(&self.encoded[self.encoded.len() - 8..]) as usize
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let mut rest = &self.encoded[..self.encoded.len() - 8];
+        std::iter::from_fn(move || {
+            let (part, after) = take(rest)?;
+            rest = after;
+            // Every way in has checked it.
+            Some(std::str::from_utf8(part).unwrap_or_default())
+        })
+    }
+}
+
+fn put(part: &str, into: &mut Vec<u8>) {
+    into.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    into.extend_from_slice(part.as_bytes());
+}
+
+fn take(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_at_checked(4)?;
+    rest.split_at_checked(number(length) as usize)
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, |four| u32::from_le_bytes(*four))
+}
+
+impl PartialOrd for ItemName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ItemName {
+    /// By suites, class, name, ordinal.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let suites = self.suite().cmp(other.suite());
+        suites.then_with(|| {
+            (self.class(), self.name(), self.ordinal()).cmp(&(other.class(), other.name(), other.ordinal()))
+        })
     }
 }
 
 impl fmt::Display for ItemName {
     /// For people only: `suite > class > name #2`. Never parsed, never hashed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for suite in &self.suite {
+        for suite in self.suite() {
             write!(f, "{suite} > ")?;
         }
-        if let Some(class) = &self.class {
+        if let Some(class) = self.class() {
             write!(f, "{class} > ")?;
         }
-        f.write_str(if self.name.is_empty() { "(no name)" } else { &self.name })?;
-        if self.ordinal > 0 { write!(f, " #{}", self.ordinal + 1) } else { Ok(()) }
+        f.write_str(if self.name().is_empty() { "(no name)" } else { self.name() })?;
+        if self.ordinal() > 0 { write!(f, " #{}", self.ordinal() + 1) } else { Ok(()) }
     }
 }
 
-impl From<ItemParts> for ItemName {
-    /// As [`ItemName::new`], but parts that are normal already are taken over without a copy.
-    fn from(parts: ItemParts) -> Self {
-        if parts.suite.len() > limits::SUITE_DEPTH_MAX {
-            return Self::new(parts.suite, parts.class.as_deref(), &parts.name).with_ordinal(parts.ordinal);
+impl fmt::Debug for ItemName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ItemName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        ItemParts {
+            suite: self.suite().map(Cow::Borrowed).collect(),
+            class: self.class().map(Cow::Borrowed),
+            name: Cow::Borrowed(self.name()),
+            ordinal: self.ordinal(),
         }
-        let suite = parts.suite.into_iter().map(normal_owned).filter(|s| !s.is_empty()).collect();
-        let class = parts.class.map(normal_owned).filter(|c| !c.is_empty());
-        Self { suite, class, name: normal_owned(parts.name), ordinal: parts.ordinal }
+        .serialize(to)
     }
 }
 
-impl From<ItemName> for ItemParts {
-    fn from(item: ItemName) -> Self {
-        Self { suite: item.suite, class: item.class, name: item.name, ordinal: item.ordinal }
+impl<'de> Deserialize<'de> for ItemName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let parts = ItemParts::deserialize(from)?;
+        Ok(Self::new(&parts.suite, parts.class.as_deref(), &parts.name).with_ordinal(parts.ordinal))
     }
 }
 
@@ -192,13 +235,14 @@ impl fmt::Debug for ItemHash {
 }
 
 /// The normal form of one part.
-fn normal(text: &str) -> String {
-    cut(if is_plain(text) { text.to_owned() } else { fold(text) })
-}
-
-/// The normal form of a part that is owned already.
-fn normal_owned(text: String) -> String {
-    cut(if is_plain(&text) { text } else { fold(&text) })
+fn normal(text: &str) -> Cow<'_, str> {
+    if is_plain(text) && text.len() <= limits::ITEM_PART_BYTES_MAX {
+        Cow::Borrowed(text)
+    } else if is_plain(text) {
+        Cow::Owned(cut(text.to_owned()))
+    } else {
+        Cow::Owned(cut(fold(text)))
+    }
 }
 
 /// Most names are plain ASCII without runs of white space: those are normal as they are.
@@ -298,23 +342,33 @@ mod tests {
     proptest! {
         #[test]
         fn the_encoding_comes_back(item in item()) {
-            let mut bytes = Vec::new();
-            item.encode(&mut bytes);
-            prop_assert_eq!(ItemName::decode(&bytes), Some(item));
+            prop_assert_eq!(ItemName::decode(item.encoded()), Some(item.clone()));
+            let json = serde_json::to_string(&item).unwrap();
+            prop_assert_eq!(serde_json::from_str::<ItemName>(&json).unwrap(), item.clone());
+            let suite: Vec<&str> = item.suite().collect();
+            prop_assert_eq!(ItemName::new(suite, item.class(), item.name()).with_ordinal(item.ordinal()), item);
         }
 
         #[test]
         fn different_parts_never_share_an_encoding(a in item(), b in item()) {
-            let (mut x, mut y) = (Vec::new(), Vec::new());
-            a.encode(&mut x);
-            b.encode(&mut y);
-            prop_assert_eq!(a == b, x == y);
+            let parts = |i: &ItemName| (i.suite().map(str::to_owned).collect::<Vec<_>>(), i.class().map(str::to_owned), i.name().to_owned(), i.ordinal());
+            prop_assert_eq!(parts(&a) == parts(&b), a.encoded() == b.encoded());
+            prop_assert_eq!(a.cmp(&b), parts(&a).cmp(&parts(&b)));
+        }
+
+        #[test]
+        fn other_bytes_are_no_name_or_come_back(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Some(item) = ItemName::decode(&bytes) {
+                prop_assert_eq!(item.encoded(), &bytes[..]);
+                let _ = item.to_string();
+            }
         }
 
         #[test]
         fn normalising_is_idempotent(text in "\\PC{0,40}|[\\x00-\\x7f]{0,40}") {
-            let once = normal(&text);
-            prop_assert_eq!(normal(&once), once.clone());
+            let once = normal(&text).into_owned();
+            let twice = normal(&once).into_owned();
+            prop_assert_eq!(twice, once);
         }
     }
 }

@@ -150,10 +150,9 @@ impl Outcomes {
     /// Sorts; refuses an item that comes twice.
     pub fn from_unordered(outcomes: Vec<Outcome>) -> Result<Self, DoubledItem> {
         // Numbers sort faster than arrays of bytes, and in the same order.
-        let mut buffer = Vec::with_capacity(256);
-        let key = |outcome: &Outcome, buffer: &mut Vec<u8>| u128::from_be_bytes(outcome.item.hash_with(buffer).0);
+        let key = |outcome: &Outcome| u128::from_be_bytes(outcome.item.hash().0);
         let mut order: Vec<(u128, u32)> =
-            outcomes.iter().enumerate().map(|(at, outcome)| (key(outcome, &mut buffer), at as u32)).collect();
+            outcomes.iter().enumerate().map(|(at, outcome)| (key(outcome), at as u32)).collect();
         let hash = |key: u128| ItemHash(key.to_be_bytes());
         if order.windows(2).all(|pair| pair[0].0 < pair[1].0) {
             let hashes = order.into_iter().map(|(key, _)| hash(key)).collect();

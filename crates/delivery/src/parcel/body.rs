@@ -10,7 +10,7 @@ use domain::wire::{PushBody, PushBodyRef};
 use super::UnpackError;
 
 /// The level at which zstd is still faster than any network the body goes over.
-const LEVEL: i32 = 3;
+const LEVEL: i32 = 1;
 /// The largest window a body may ask the reader to keep, as a power of two: 128 MiB.
 const WINDOW_LOG_MAX: u32 = 27;
 /// Below this many bytes a high ratio harms nobody.

@@ -154,8 +154,8 @@ impl Engine {
         let tombstoned = self.tombstones.contains(&push.key);
         let Ok(decision) = decide(&push, known.as_ref(), tombstoned, &mut LookUp { engine: self, push: &push });
         match &decision {
-            Decision::Record => self.store(push, RevisionKind::First),
-            Decision::Overlay { kind, .. } => self.store(push, *kind),
+            Decision::Record => self.store(&push, RevisionKind::First),
+            Decision::Overlay { kind, .. } => self.store(&push, *kind),
             Decision::Replay { .. } => self.accept(&push),
             Decision::Refuse { contest, .. } => {
                 if let Some((known, _)) = self.pushes.get_mut(&push.key) {
@@ -176,7 +176,7 @@ impl Engine {
         }
     }
 
-    fn store(&mut self, push: Push, kind: RevisionKind) {
+    fn store(&mut self, push: &Push, kind: RevisionKind) {
         let fresh = Known {
             place: push.place.clone(),
             commit: push.origin.commit.clone(),

@@ -36,7 +36,7 @@ fn s1_a_matrix_is_complete_with_all_shards_of_every_variant() {
         1,
         vec![job("e2e", None, vec![variant("os=linux", Some(2), &[1, 2]), variant("os=mac", Some(2), &[2])])],
     );
-    let standing = &standings(&[half.clone()])[0];
+    let standing = &standings(std::slice::from_ref(&half))[0];
     assert!(!standing.complete);
     assert_eq!(standing.missing, ["e2e: shard 1 of 2 of os=mac"]);
     let mut full = half;
@@ -47,7 +47,10 @@ fn s1_a_matrix_is_complete_with_all_shards_of_every_variant() {
 #[test]
 fn expect_counts_pushes_over_all_variants() {
     let mut facts = round("1", 1, vec![job("e2e", Some(4), vec![variant("os=linux", Some(2), &[1, 2])])]);
-    assert!(!standings(&[facts.clone()])[0].complete, "every variant seen is whole, but two pushes are still expected");
+    assert!(
+        !standings(std::slice::from_ref(&facts))[0].complete,
+        "every variant seen is whole, but two pushes are still expected"
+    );
     facts.jobs[0].variants.push(variant("os=mac", Some(2), &[1, 2]));
     assert!(standings(&[facts])[0].complete);
 }

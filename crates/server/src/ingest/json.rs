@@ -1,7 +1,8 @@
-//! Our own JSON ([`domain::wire::PushBody`]) as content. Read as a stream, so that an inflated body is never held.
+//! Our own JSON ([`domain::wire::PushBody`]) as content. Read from one buffer, which is twice as fast, as long as that is
+//! small; a larger body as a stream, so that it is never held inflated.
 //! Must not know report formats.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _};
 
 use domain::wire::PushBody;
 use domain::{ProblemCode, ReportSummary};
@@ -15,6 +16,8 @@ use crate::problem::Failure;
 
 /// Buffer between inflating and parsing, in bytes.
 const BUFFER_BYTES: usize = 128 * 1024;
+/// Inflated bodies up to this many bytes are held whole while they are parsed.
+const HELD_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What tells our JSON from report formats that are JSON too.
 #[derive(Deserialize)]
@@ -61,7 +64,6 @@ pub(super) fn read_if_ours(plan: &Plan, body: &Received) -> Result<Option<Conten
 
 /// True if our mark stands at the beginning: a push that was cut off is not to be taken for a strange report.
 fn begins_as_ours(plan: &Plan, body: &Received) -> Result<bool, Failure> {
-    use std::io::Read as _;
     const MARK: &[u8] = b"\"tallyonce\"";
     let mut first = Vec::new();
     // An error shows again when the body is read.
@@ -72,8 +74,13 @@ fn begins_as_ours(plan: &Plan, body: &Received) -> Result<bool, Failure> {
 /// The outer error is the stream's, the inner one that of the content.
 fn parse<T: for<'a> Deserialize<'a>>(plan: &Plan, body: &Received) -> Result<Result<T, serde_json::Error>, Failure> {
     let watch = Watch::default();
-    let stream = plan.open(body, &watch)?;
-    let parsed = serde_json::from_reader(BufReader::with_capacity(BUFFER_BYTES, stream));
+    let mut stream = plan.open(body, &watch)?;
+    let mut held = Vec::new();
+    let parsed = match stream.by_ref().take(HELD_BYTES_MAX).read_to_end(&mut held) {
+        Err(error) => Err(serde_json::Error::io(error)),
+        Ok(_) if (held.len() as u64) < HELD_BYTES_MAX => serde_json::from_slice(&held),
+        Ok(_) => serde_json::from_reader(BufReader::with_capacity(BUFFER_BYTES, held.as_slice().chain(stream))),
+    };
     match watch.fault() {
         Some(fault) => Err(fault),
         None => Ok(parsed.map_err(

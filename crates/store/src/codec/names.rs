@@ -8,12 +8,10 @@ use super::{Damaged, Packer, Unpacker};
 /// The names of these outcomes' items as they are kept beside their set.
 pub(crate) fn pack_names(outcomes: &[Outcome], packer: &mut Packer) -> Vec<u8> {
     let mut plain = Vec::with_capacity(outcomes.len() * 96);
-    let mut one = Vec::with_capacity(256);
     for outcome in outcomes {
-        one.clear();
-        outcome.item.encode(&mut one);
-        put_varint(one.len() as u64, &mut plain);
-        plain.extend_from_slice(&one);
+        let name = outcome.item.encoded();
+        put_varint(name.len() as u64, &mut plain);
+        plain.extend_from_slice(name);
     }
     packer.frame(&plain)
 }

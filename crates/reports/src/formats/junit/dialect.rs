@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn without_a_class_the_suites_identify() {
         let item = Dialect::Plain.item(&[suite("TestCart")], "", "test_add");
-        assert_eq!((item.suite(), item.class()), (&["TestCart".to_owned()][..], None));
+        assert_eq!((item.suite().collect::<Vec<_>>(), item.class()), (vec!["TestCart"], None));
     }
 
     #[test]
