@@ -149,22 +149,32 @@ pub struct Outcomes {
 impl Outcomes {
     /// Sorts; refuses an item that comes twice.
     pub fn from_unordered(outcomes: Vec<Outcome>) -> Result<Self, DoubledItem> {
-        // Numbers sort faster than arrays of bytes, and in the same order.
-        let key = |outcome: &Outcome| u128::from_be_bytes(outcome.item.hash().0);
-        let mut order: Vec<(u128, u32)> =
-            outcomes.iter().enumerate().map(|(at, outcome)| (key(outcome), at as u32)).collect();
-        let hash = |key: u128| ItemHash(key.to_be_bytes());
-        if order.windows(2).all(|pair| pair[0].0 < pair[1].0) {
-            let hashes = order.into_iter().map(|(key, _)| hash(key)).collect();
+        let hashes = outcomes.iter().map(|outcome| outcome.item.hash()).collect();
+        Self::from_hashed(hashes, outcomes)
+    }
+
+    /// As [`Outcomes::from_unordered`], for whoever has the items' hashes already, in the same order.
+    pub fn from_hashed(hashes: Vec<ItemHash>, mut outcomes: Vec<Outcome>) -> Result<Self, DoubledItem> {
+        debug_assert!(hashes.iter().eq(outcomes.iter().map(|outcome| outcome.item.hash()).collect::<Vec<_>>().iter()));
+        if hashes.windows(2).all(|pair| pair[0] < pair[1]) {
             return Ok(Self { hashes, outcomes });
         }
+        // Numbers sort faster than arrays of bytes, and in the same order.
+        let numbered = hashes.iter().enumerate().map(|(at, hash)| (u128::from_be_bytes(hash.0), at as u32));
+        let mut order: Vec<(u128, u32)> = numbered.collect();
         order.sort_unstable();
         if let Some(pair) = order.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(DoubledItem { item: outcomes[pair[1].1 as usize].item.clone() });
         }
-        let mut taken: Vec<Option<Outcome>> = outcomes.into_iter().map(Some).collect();
-        let sorted = order.iter().filter_map(|(_, at)| taken[*at as usize].take()).collect();
-        Ok(Self { hashes: order.into_iter().map(|(key, _)| hash(key)).collect(), outcomes: sorted })
+        // In place: a second copy of a large report's outcomes would be most of the memory used.
+        for to in 0..order.len() {
+            let mut from = order[to].1 as usize;
+            while from < to {
+                from = order[from].1 as usize;
+            }
+            outcomes.swap(to, from);
+        }
+        Ok(Self { hashes: order.into_iter().map(|(key, _)| ItemHash(key.to_be_bytes())).collect(), outcomes })
     }
 
     /// Number of items.

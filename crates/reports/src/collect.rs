@@ -24,6 +24,8 @@ pub struct Collector {
 pub struct Collected {
     /// One outcome per item, attempts folded; in the order of files by name, then of documents.
     pub outcomes: Vec<Outcome>,
+    /// The hash of each outcome's item.
+    pub hashes: Vec<ItemHash>,
     /// Test elements as the files hold them; of a report found twice, one copy.
     pub summary: ReportSummary,
     /// What was odd, by file.

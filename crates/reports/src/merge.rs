@@ -3,6 +3,7 @@
 //! Must not know formats: dialects have said what a repeat of theirs means ([`Repeats`]).
 
 use std::collections::{BTreeSet, HashMap, hash_map};
+use std::hash::{BuildHasher, Hasher};
 
 use domain::{ItemHash, Outcome, ReportSummary, Status};
 
@@ -22,7 +23,8 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
     let elements = files.iter().map(|file| file.entries.len()).sum();
     let mut fold = Fold {
         outcomes: Vec::with_capacity(elements),
-        slots: HashMap::with_capacity(elements),
+        hashes: Vec::with_capacity(elements),
+        slots: HashMap::with_capacity_and_hasher(elements, Uniform),
         held: Vec::with_capacity(elements),
         summary: ReportSummary::default(),
     };
@@ -55,7 +57,14 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
         }
         warnings.extend(weak.warning(file.name));
     }
-    Collected { outcomes: fold.outcomes, summary: fold.summary, warnings, damage, files: names.into_iter().collect() }
+    Collected {
+        outcomes: fold.outcomes,
+        hashes: fold.hashes,
+        summary: fold.summary,
+        warnings,
+        damage,
+        files: names.into_iter().collect(),
+    }
 }
 
 /// Bazel keeps earlier attempts of a target beside the last one: `test_attempts/attempt_1.xml`.
@@ -70,6 +79,32 @@ fn is_attempt_file(name: &str) -> bool {
 struct Source {
     file: usize,
     is_attempt: bool,
+}
+
+/// Item hashes are uniform already: their first eight bytes are the table's hash.
+#[derive(Debug, Clone, Copy, Default)]
+struct Uniform;
+
+#[derive(Debug, Default)]
+struct First8(u64);
+
+impl BuildHasher for Uniform {
+    type Hasher = First8;
+    fn build_hasher(&self) -> First8 {
+        First8::default()
+    }
+}
+
+impl Hasher for First8 {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What is held of an item: its latest outcome and where that came from.
@@ -97,8 +132,9 @@ enum Repeat {
 #[derive(Debug)]
 struct Fold {
     outcomes: Vec<Outcome>,
+    hashes: Vec<ItemHash>,
     /// Where in `held` an item is: a small table, as most look-ups miss the cache. Outcomes are bounded far below 2^32.
-    slots: HashMap<ItemHash, u32>,
+    slots: HashMap<ItemHash, u32, Uniform>,
     held: Vec<Held>,
     summary: ReportSummary,
 }
@@ -119,6 +155,7 @@ impl Fold {
                 vacant.insert(self.held.len() as u32);
                 self.held.push(fresh);
                 self.outcomes.push(entry.outcome);
+                self.hashes.push(entry.hash);
                 return;
             }
             hash_map::Entry::Occupied(occupied) => *occupied.get() as usize,
@@ -141,6 +178,7 @@ impl Fold {
                 let mut outcome = entry.outcome;
                 outcome.item = outcome.item.with_ordinal(held.namesakes);
                 *held = Held { namesakes: held.namesakes + 1, ..fresh };
+                self.hashes.push(outcome.item.hash());
                 self.outcomes.push(outcome);
             }
         }

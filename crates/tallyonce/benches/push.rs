@@ -148,12 +148,13 @@ fn memory(folder: &Path, program: &Path) {
         [("mostly captured output", 50_000, 10_000), ("mostly test cases", 2_500_000, 100)]
     {
         let file = folder.join("big.xml");
+        let run = &format!("r{cases}");
         let megabytes = load::big_report(&file, cases, output_bytes) >> 20;
         for (verb, arguments) in [
             ("read", &["push", "big.xml", "--dry-run", "--json", "--run", "r", "--project", "shop"][..]),
             (
                 "push embedded",
-                &["push", "big.xml", "--json", "--run", "r", "--project", "shop", "--to", "sqlite:big.db"][..],
+                &["push", "big.xml", "--json", "--run", run, "--project", "shop", "--to", "sqlite:big.db"][..],
             ),
         ] {
             let (peak_kb, time) = load::peak_kb(program, arguments, folder);

@@ -28,6 +28,10 @@ use exit::Exit;
 use failure::Failure;
 use output::Output;
 
+/// A report becomes a million small pieces of memory, and they all go at once (docs/performance.md has the figure).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ExitCode::from(run().number())
 }

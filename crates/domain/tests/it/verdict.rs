@@ -127,3 +127,30 @@ fn s21_of_one_attempt_the_worst_counts() {
         }
     }
 }
+
+fn outcome(name: u8) -> domain::Outcome {
+    domain::Outcome {
+        item: domain::ItemName::new(["s"], None, &format!("test {name}")),
+        status: Status::ALL[usize::from(name % 4)],
+        duration_us: None,
+        message: None,
+        attempts: Vec::new(),
+        external_ids: Vec::new(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn outcomes_are_sorted_by_hash_whatever_their_order(names in prop::collection::vec(0u8..60, 0..40)) {
+        let doubled = names.iter().enumerate().any(|(at, n)| names[..at].contains(n));
+        let made = domain::Outcomes::from_unordered(names.iter().map(|n| outcome(*n)).collect());
+        prop_assert_eq!(made.is_err(), doubled);
+        if let Ok(made) = made {
+            prop_assert!(made.hashes().windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(made.iter().all(|(hash, outcome)| outcome.item.hash() == hash));
+            let mut expected: Vec<_> = names.iter().map(|n| outcome(*n)).collect();
+            expected.sort_by_key(|outcome| outcome.item.hash());
+            prop_assert_eq!(made.as_slice(), &expected[..]);
+        }
+    }
+}

@@ -115,7 +115,7 @@ pub(super) fn collected(collector: Collector, body: Digest, named: bool) -> Resu
         warnings.push(format!("and {more} warnings more"));
     }
     // A collector gives each item once; should it not, the error says so.
-    let outcomes = Outcomes::from_unordered(read.outcomes).map_err(|e| unreadable_words(&e.to_string()))?;
+    let outcomes = Outcomes::from_hashed(read.hashes, read.outcomes).map_err(|e| unreadable_words(&e.to_string()))?;
     let files = if named { read.files } else { Vec::new() };
     Ok(content(outcomes, files, read.summary, incomplete, Some(body), warnings))
 }

@@ -178,7 +178,7 @@ fn doubts(settings: &PushSettings, reports: &Reports) -> Vec<String> {
 fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports: Reports) -> Result<Push, Failure> {
     let collected = reports.collected;
     let incomplete = !collected.damage.is_empty() || !reports.lost.is_empty();
-    let outcomes = Outcomes::from_unordered(collected.outcomes)
+    let outcomes = Outcomes::from_hashed(collected.hashes, collected.outcomes)
         .map_err(|doubled| Failure::unreadable(vec![doubled.to_string()]))?;
     let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
     Ok(Push {
