@@ -167,12 +167,18 @@ impl Outcomes {
             return Err(DoubledItem { item: outcomes[pair[1].1 as usize].item.clone() });
         }
         // In place: a second copy of a large report's outcomes would be most of the memory used.
-        for to in 0..order.len() {
-            let mut from = order[to].1 as usize;
-            while from < to {
-                from = order[from].1 as usize;
+        // Cycle by cycle, each outcome moves once.
+        let mut from: Vec<u32> = order.iter().map(|(_, at)| *at).collect();
+        for start in 0..from.len() {
+            let mut to = start;
+            loop {
+                let next = std::mem::replace(&mut from[to], to as u32) as usize;
+                if next == start || next == to {
+                    break;
+                }
+                outcomes.swap(to, next);
+                to = next;
             }
-            outcomes.swap(to, from);
         }
         Ok(Self { hashes: order.into_iter().map(|(key, _)| ItemHash(key.to_be_bytes())).collect(), outcomes })
     }

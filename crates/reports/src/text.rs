@@ -44,7 +44,7 @@ pub(crate) fn value<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
     odd.control |= has_control(&bytes);
     match bytes {
         Cow::Borrowed(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
+            let text = lossy(bytes);
             odd.invalid |= matches!(text, Cow::Owned(_));
             text
         }
@@ -53,6 +53,11 @@ pub(crate) fn value<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
             String::from_utf8_lossy(e.as_bytes()).into_owned()
         })),
     }
+}
+
+/// As `String::from_utf8_lossy`, which walks even sound bytes piece by piece.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// Characters below the blank that XML 1.0 forbids.
@@ -188,7 +193,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 
 /// Trimmed text without ANSI sequences; other forbidden characters and bytes are replaced.
 pub(crate) fn clean(bytes: &[u8], odd: &mut Oddities) -> String {
-    let text = String::from_utf8_lossy(bytes.trim_ascii());
+    let text = lossy(bytes.trim_ascii());
     odd.invalid |= matches!(text, Cow::Owned(_));
     if !has_control(text.as_bytes()) && !text.contains('\r') {
         return text.into_owned();
