@@ -28,6 +28,7 @@ pub(crate) struct ServeSettings {
     listen: SocketAddr,
     store: Setting<String>,
     open: bool,
+    limits: BodyLimits,
     log_json: bool,
     verbose: u8,
 }
@@ -52,10 +53,26 @@ impl ServeSettings {
             listen,
             store: store_setting(args.store, layers),
             open: layers.switch(args.open, |f| f.serve.open),
+            limits: limits(layers),
             log_json: layers.switch(args.log_json, |f| f.serve.log_json),
             verbose,
         })
     }
+}
+
+/// The standard bounds, but for those that the file gives.
+fn limits(layers: &Layers<'_>) -> BodyLimits {
+    let mut limits = BodyLimits::default();
+    let Some(file) = layers.file() else { return limits };
+    if let Some(bytes) = file.serve.body_bytes_max {
+        limits.body_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // A body that is allowed must find room.
+        limits.buffered_bytes = limits.buffered_bytes.max(limits.body_bytes);
+    }
+    limits.inflated_bytes = file.serve.inflated_bytes_max.unwrap_or(limits.inflated_bytes);
+    limits.requests = file.serve.requests_max.unwrap_or(limits.requests);
+    limits.connections = file.serve.connections_max.unwrap_or(limits.connections);
+    limits
 }
 
 fn store_setting(typed: Option<String>, layers: &Layers<'_>) -> Setting<String> {
@@ -75,7 +92,7 @@ pub(crate) async fn serve(settings: ServeSettings, env: &Env, output: Output) ->
         return Err(cannot_start(&ServeError::Exposed { listen: settings.listen }));
     }
     let store = repository::open(&settings.store.value)?;
-    let config = ServeConfig { listen: settings.listen, store, open: settings.open, limits: BodyLimits::default() };
+    let config = ServeConfig { listen: settings.listen, store, open: settings.open, limits: settings.limits };
     let stop = interrupt::on_signals()?;
     let ready = |address: SocketAddr| output.error(&format!("listening on http://{address}"));
     server::serve(config, ready, stop.requested()).await.map_err(|error| cannot_start(&error))?;

@@ -16,9 +16,10 @@ pub(crate) const FILE_NAME: &str = "tallyonce.toml";
 /// Every key, as the reference lists them.
 #[cfg(test)]
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 21] = [
+pub(crate) const KEYS: [&str; 25] = [
     "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
     "on-difference", "deadline", "outbox", "fail-on", "partial", "allow-empty", "listen", "store", "open", "log-json",
+    "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
 ];
 
 /// A configuration file.
@@ -101,6 +102,14 @@ pub(crate) struct ServeSection {
     pub open: Option<bool>,
     /// JSON logs.
     pub log_json: Option<bool>,
+    /// A body as it arrives, in bytes.
+    pub body_bytes_max: Option<u64>,
+    /// A body after inflating, in bytes.
+    pub inflated_bytes_max: Option<u64>,
+    /// Requests at once.
+    pub requests_max: Option<usize>,
+    /// Connections at once.
+    pub connections_max: Option<usize>,
 }
 
 fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {

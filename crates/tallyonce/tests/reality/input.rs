@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use proof::spawn::github_env;
+use proof::spawn::{Server, github_env};
 
 use crate::world::{Outcome, World, junit};
 
@@ -112,6 +112,36 @@ fn a_rejected_push_ends_at_once_and_says_what_to_fix() {
     let outcome = outcome.expect(4, "rejected");
     assert!(outcome.json["delivery"]["elapsed_ms"].as_u64().unwrap() < 10_000);
     assert_eq!(outcome.json["delivery"]["attempts"], 1);
+}
+
+#[test]
+fn what_a_server_refuses_ends_at_once_and_says_why() {
+    let world = World::new();
+    world.report("tallyonce.toml", "[serve]\nbody-bytes-max = 200\n");
+    let config = world.path("tallyonce.toml").display().to_string();
+    let server = Server::start(&world.binary, &world.store_url(), &[], &["--config", &config]).unwrap();
+    world.report("junit.xml", &junit(&"pf".repeat(500)));
+    std::fs::remove_file(world.path("tallyonce.toml")).unwrap();
+    let url = server.url();
+    let push = ["junit.xml", "--project", "shop", "--cycle", "main", "--to", &url, "--deadline", "60s"];
+    let large = world.push(&push, &github_env(1, 1, "test", "runner")).expect(4, "rejected");
+    assert_eq!((large.json["code"].as_str(), &large.json["delivery"]["attempts"]), (Some("too-large"), &1.into()));
+    assert!(large.stderr.contains("--shard"), "{}", large.stderr);
+
+    let raw = std::process::Command::new("curl")
+        .args(["--silent", "-H", "Idempotency-Key: k", "--data-binary", "not a report"])
+        .arg(format!("{url}/api/v1/projects/shop/pushes?cycle=main&run=1"))
+        .output()
+        .unwrap();
+    let problem: serde_json::Value = serde_json::from_slice(&raw.stdout).unwrap();
+    assert_eq!((&problem["code"], &problem["written"]), (&"report-unreadable".into(), &"no".into()));
+
+    world.report("small.xml", &junit("p"));
+    let seal = ["small.xml", "--project", "shop", "--cycle", "main", "--seal", "push.sealed"];
+    world.push(&seal, &github_env(1, 1, "test", "runner")).expect(0, "sealed");
+    let claim = ["flush", "push.sealed", "--json", "--to", &url, "--project", "bank", "--cycle", "main", "--run", "1"];
+    let wrong = crate::world::outcome(world.run(&claim).output().unwrap()).expect(4, "rejected");
+    assert!(wrong.stderr.contains("bank") && wrong.stderr.contains("shop"), "{}", wrong.stderr);
 }
 
 #[test]
