@@ -18,12 +18,12 @@ const READERS_MAX: usize = 8;
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()), permits: Semaphore::new(READERS_MAX) }
+        Self { path, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS_MAX)) }
     }
 
     /// Runs `work` over one snapshot.
@@ -33,10 +33,14 @@ impl Readers {
         F: FnOnce(&Snap<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         let ended = |_| StoreError::NotWritten { what: "the store is closed".to_owned() };
-        let permit = self.permits.acquire().await.map_err(ended)?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
         let pool = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || pool.snapshot(work)).await;
-        drop(permit);
+        let done = tokio::task::spawn_blocking(move || {
+            // A reading whose asker has gone still runs, and holds its place for as long.
+            let _place = permit;
+            pool.snapshot(work)
+        });
+        let done = done.await;
         done.unwrap_or_else(|error| Err(StoreError::Broken { what: format!("a reading ended early: {error}") }))
     }
 
@@ -50,5 +54,33 @@ impl Readers {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future as _;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reading_that_nobody_waits_for_holds_its_place_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.db");
+        let _writer = connect::writer(&path).unwrap();
+        let readers = Arc::new(Readers::new(path));
+        let (end, ended) = mpsc::channel::<()>();
+        let mut reading = Box::pin(readers.read(move |_| {
+            let _ = ended.recv();
+            Ok(())
+        }));
+        assert!(reading.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(reading);
+        assert_eq!(readers.permits.available_permits(), READERS_MAX - 1);
+        end.send(()).unwrap();
+        let all = readers.permits.acquire_many(READERS_MAX as u32).await;
+        assert!(all.is_ok());
     }
 }

@@ -138,15 +138,18 @@ fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Con
     let mut failures: Vec<Option<StoreError>> = Vec::with_capacity(group.len());
     let mut lost = None;
     for job in &mut group {
-        let failure = in_savepoint(&connection, job.as_mut()).err();
-        let rolled_back = connection.is_autocommit();
-        failures.push(failure);
-        if rolled_back {
+        match in_savepoint(&connection, job.as_mut()) {
+            Ok(done) => failures.push(done.err()),
+            Err(error) => lost = Some(StoreError::NotWritten { what: error.to_string() }),
+        }
+        if lost.is_none() && connection.is_autocommit() {
             // The engine gave the whole transaction up (a full disk does that): nothing of the group is written.
             lost = Some(failures.iter().flatten().last().map_or_else(
                 || StoreError::NotWritten { what: "the transaction was rolled back".to_owned() },
                 |error| StoreError::NotWritten { what: error.to_string() },
             ));
+        }
+        if lost.is_some() {
             break;
         }
     }
@@ -172,15 +175,73 @@ fn commit(connection: &Connection) -> Result<(), StoreError> {
     connection.execute_batch("COMMIT").map_err(|error| connect::commit_error(&error))
 }
 
-fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<(), StoreError> {
+/// What a job came to. The outer error is that of the savepoint: what the job wrote can then be neither kept nor taken
+/// back by itself, and the whole group has to go.
+fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<Result<(), StoreError>, StoreError> {
     connection.execute_batch("SAVEPOINT job")?;
     let result = job.run(connection);
     if connection.is_autocommit() {
-        return result;
+        return Ok(result);
     }
     if result.is_err() {
         connection.execute_batch("ROLLBACK TO job")?;
     }
     connection.execute_batch("RELEASE job")?;
-    result
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Answer = oneshot::Receiver<Result<(), StoreError>>;
+
+    fn job(sql: &'static str, fails: bool) -> (Box<dyn Job>, Answer) {
+        let (reply, answer) = oneshot::channel();
+        let work = move |connection: &Connection| {
+            connection.execute_batch(sql)?;
+            if fails { Err(connect::broken("on purpose")) } else { Ok(()) }
+        };
+        (Box::new(Task { work: Some(work), done: None, reply }), answer)
+    }
+
+    fn carried_out(jobs: Vec<(Box<dyn Job>, Answer)>) -> (Vec<bool>, Vec<i64>) {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t(n INTEGER)").unwrap();
+        let (group, answers): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
+        let connection = carry_out(connection, group).unwrap();
+        let mut rows = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
+        let rows = rows.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        (answers.into_iter().map(|mut answer| answer.try_recv().unwrap().is_ok()).collect(), rows)
+    }
+
+    #[test]
+    fn a_job_that_fails_takes_back_what_it_wrote_and_nothing_else() {
+        let jobs = vec![
+            job("INSERT INTO t VALUES (1)", false),
+            job("INSERT INTO t VALUES (2)", true),
+            job("INSERT INTO t VALUES (3)", false),
+        ];
+        assert_eq!(carried_out(jobs), (vec![true, false, true], vec![1, 3]));
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_taken_back_takes_the_group_with_it() {
+        let jobs = vec![
+            job("INSERT INTO t VALUES (1)", false),
+            job("INSERT INTO t VALUES (2); RELEASE job", true),
+            job("INSERT INTO t VALUES (3)", false),
+        ];
+        assert_eq!(carried_out(jobs), (vec![false; 3], vec![]));
+    }
+
+    #[test]
+    fn a_job_that_loses_the_transaction_loses_the_group() {
+        let jobs = vec![
+            job("INSERT INTO t VALUES (1)", false),
+            job("INSERT INTO t VALUES (2); ROLLBACK", false),
+            job("INSERT INTO t VALUES (3)", false),
+        ];
+        assert_eq!(carried_out(jobs), (vec![false; 3], vec![]));
+    }
 }
