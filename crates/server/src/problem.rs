@@ -90,7 +90,7 @@ pub(crate) fn of_store(error: &StoreError) -> Problem {
         ),
         StoreError::PossiblyWritten { .. } => Problem::new(
             ProblemCode::CommitUnknown,
-            "The store was lost while it committed, twice: this push may be recorded or not. Repeat it with the same key: \
+            "The store was lost while it committed, and trying again told no more: this push may be recorded or not. Repeat it with the same key: \
              if it is recorded you get its receipt, if not it is recorded then, and in neither case twice.",
         ),
         StoreError::Broken { .. } | StoreError::NewerSchema { .. } | StoreError::BadUrl { .. } => Problem::new(

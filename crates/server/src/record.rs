@@ -61,7 +61,7 @@ impl Door {
         let recorded = match self.store.record(Arc::clone(&push), at.clone()).await {
             Err(StoreError::PossiblyWritten { what }) => {
                 tracing::warn!(what, push = %id, "commit unknown, running it again under the same key");
-                self.store.record(Arc::clone(&push), at).await
+                still_unknown(self.store.record(Arc::clone(&push), at).await)
             }
             other => other,
         };
@@ -89,7 +89,7 @@ impl Door {
         let (project, id) = (promotion.project.clone(), promotion.push);
         let at = self.now();
         let promoted = match self.store.promote(promotion.clone(), at.clone()).await {
-            Err(StoreError::PossiblyWritten { .. }) => self.store.promote(promotion, at).await,
+            Err(StoreError::PossiblyWritten { .. }) => still_unknown(self.store.promote(promotion, at).await),
             other => other,
         };
         let refused = |code, words: String| Err(Box::new(Problem::new(code, words)));
@@ -136,7 +136,9 @@ impl Door {
         action: RoundAction,
     ) -> Found<CycleReport> {
         match self.store.set_round(project, cycle, round, action).await {
-            Err(StoreError::PossiblyWritten { .. }) => self.store.set_round(project, cycle, round, action).await,
+            Err(StoreError::PossiblyWritten { .. }) => {
+                still_unknown(self.store.set_round(project, cycle, round, action).await)
+            }
             other => other,
         }
     }
@@ -149,6 +151,14 @@ impl Door {
     pub fn recordings(&self) -> broadcast::Receiver<PushId> {
         self.recordings.subscribe()
     }
+}
+
+/// What a second run says after a commit whose outcome is unknown. That the second wrote nothing is no word on the first.
+fn still_unknown<T>(second: Result<T, StoreError>) -> Result<T, StoreError> {
+    second.map_err(|error| match error {
+        StoreError::NotWritten { what } => StoreError::PossiblyWritten { what },
+        other => other,
+    })
 }
 
 /// Bounds that hold whichever way a push came. Readers of reports keep them by cutting and saying so; a push that

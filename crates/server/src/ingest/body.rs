@@ -31,7 +31,8 @@ pub(super) struct Incoming<'a> {
 /// A body that has arrived whole; its bytes count as held until it is dropped.
 pub(super) struct Received {
     pub(super) bytes: Bytes,
-    _held: Vec<OwnedSemaphorePermit>,
+    #[allow(dead_code, reason = "kept for what its end gives back")]
+    held: Vec<OwnedSemaphorePermit>,
 }
 
 impl<'a> Incoming<'a> {
@@ -64,7 +65,7 @@ impl<'a> Incoming<'a> {
             if bytes.len() + piece.len() > limit {
                 return Err(self.too_large());
             }
-            held.push(self.hold(piece.len())?);
+            add(&mut held, self.hold(piece.len())?);
             bytes.extend_from_slice(&piece);
             if self.announced.is_none_or(|whole| 2 * bytes.len() as u64 >= whole) {
                 fail::fail_point!("k1");
@@ -78,7 +79,7 @@ impl<'a> Incoming<'a> {
                  recorded; send it again with the same key.",
             ));
         }
-        Ok(Received { bytes: bytes.freeze(), _held: held })
+        Ok(Received { bytes: bytes.freeze(), held })
     }
 
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
@@ -127,7 +128,40 @@ impl<'a> Incoming<'a> {
     }
 }
 
+/// One permit for many pieces: a body that comes byte by byte must not cost a permit, which is larger, for each.
+fn add(held: &mut Vec<OwnedSemaphorePermit>, permit: OwnedSemaphorePermit) {
+    match held.last_mut() {
+        Some(last) if last.num_permits().saturating_add(permit.num_permits()) <= u32::MAX as usize => {
+            last.merge(permit)
+        }
+        _ => held.push(permit),
+    }
+}
+
 fn incomplete(why: &str) -> Failure {
     let words = format!("The body did not arrive whole: {why}. Nothing was recorded; send it again with the same key.");
     Failure::new(ProblemCode::BodyIncomplete, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
+    use super::*;
+    use crate::config::BodyLimits;
+
+    #[tokio::test]
+    async fn a_body_in_single_bytes_holds_as_much_as_its_bytes() {
+        let (store, clock) = (Arc::new(store::MemoryStore::new()), Arc::new(delivery::SystemClock::new()));
+        let app = App::new(store, clock, BodyLimits { buffered_bytes: 1000, ..BodyLimits::default() });
+        let pieces = stream::iter((0..1000).map(|_| Ok::<_, Infallible>(Bytes::from_static(b"x"))));
+        let mut body = Incoming::new(&app, &HeaderMap::new(), Body::from_stream(pieces));
+        let received = body.receive(&ContentDigest::default()).await.unwrap();
+        assert_eq!((received.bytes.len(), received.held.len()), (1000, 1));
+        assert_eq!(app.buffered.available_permits(), 0);
+        drop(received);
+        assert_eq!(app.buffered.available_permits(), 1000);
+    }
 }

@@ -84,6 +84,14 @@ async fn each_failure_is_one_of_the_truths() {
 }
 
 #[tokio::test]
+async fn a_second_run_that_writes_nothing_is_no_word_on_the_first() {
+    let target = over(Faulty::new(&[Fault::UnknownAfter, Fault::NotWritten]));
+    let parcel = parcel(target.destination(), push(domain::Status::Passed));
+    assert!(matches!(target.deliver(&parcel).await, Delivery::PossiblyWritten(_)));
+    assert!(matches!(target.deliver(&parcel).await, Delivery::Recorded(handed) if handed.replayed));
+}
+
+#[tokio::test]
 async fn a_file_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");

@@ -138,6 +138,16 @@ async fn an_unknown_commit_is_run_again_once() {
 }
 
 #[tokio::test]
+async fn an_unknown_commit_stays_unknown_when_the_second_run_writes_nothing() {
+    let then_full = [Fault::UnknownAfter, Fault::NotWritten];
+    let served = Served::start(Faulty::new(&then_full), BodyLimits::default()).await;
+    // The first run did record it: "written: no" would be a lie.
+    served.send(push("k", "", JUNIT)).await.is_problem("commit-unknown", &["same key", "in neither case twice"]);
+    let answer = served.send(push("k", "", JUNIT)).await;
+    assert_eq!(answer.header("idempotent-replayed"), Some("true"));
+}
+
+#[tokio::test]
 async fn a_crash_is_a_problem_document_without_its_secrets() {
     let served = Served::start(Faulty::new(&[Fault::Panic, Fault::Broken]), BodyLimits::default()).await;
     let answer = served.send(push("k", "", JUNIT)).await;
