@@ -16,6 +16,7 @@ pub mod push;
 
 pub mod protocol;
 pub mod round;
+pub mod staging;
 pub mod verdict;
 
 pub mod delivery;

@@ -10,4 +10,5 @@ mod ci;
 mod key;
 mod protocol;
 mod round;
+mod staging;
 mod verdict;

@@ -195,7 +195,7 @@ impl Engine {
             files: push.files.clone(),
         });
         contents.push(push.clone());
-        self.accept(&push);
+        self.accept(push);
     }
 
     fn counts(&self) -> Counts {

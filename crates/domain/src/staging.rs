@@ -1,0 +1,249 @@
+//! Staged pushes: what begin, put, commit and cancel come to (`facts/idempotency.md`, 3.4 and 3.5), as pure functions.
+//!
+//! An engine supplies what it knows of a push's epochs, read in the transaction that will carry the decision out. What a
+//! *content* is to what is recorded under the key is decided by [`crate::protocol`]; here is decided who may stage it.
+//! Must not know clocks: whether an epoch is idle comes in as a value, and being wrong about it costs work, never truth.
+
+use std::collections::BTreeSet;
+
+use crate::digest::Digest;
+use crate::id::Ordinal;
+
+/// One generation of a staged push, from 1; a newer one fences the older off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The generation after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What became of an epoch. Every fate but `Open` is final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Chunks are being put.
+    Open,
+    /// A newer epoch has begun.
+    Superseded,
+    /// Idle for so long that its chunks are collected.
+    Abandoned,
+    /// Its owner gave it up.
+    Cancelled,
+    /// Its commit was refused for good.
+    Refused,
+    /// It is visible, as this revision.
+    Committed {
+        /// The revision.
+        revision: u32,
+    },
+}
+
+/// What an engine knows of one epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KnownEpoch {
+    /// Its number.
+    pub epoch: Epoch,
+    /// What became of it.
+    pub fate: Fate,
+    /// The digest of the manifest that it was begun with.
+    pub manifest: Digest,
+    /// How many chunks the manifest names.
+    pub chunks: u32,
+    /// Chunks that are there.
+    pub present: BTreeSet<u32>,
+    /// The highest ordinal that began or resumed it.
+    pub ordinal: Option<Ordinal>,
+    /// True if nothing has come for it for the idle time.
+    pub idle: bool,
+}
+
+impl KnownEpoch {
+    /// Chunks that are not there, rising.
+    pub fn missing(&self) -> Vec<u32> {
+        (0..self.chunks).filter(|chunk| !self.present.contains(chunk)).collect()
+    }
+}
+
+/// Who wants to stage what.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Begin {
+    /// The digest of the manifest: place, chunks and contents.
+    pub manifest: Digest,
+    /// The attempt number, if the platform gives one.
+    pub ordinal: Option<Ordinal>,
+}
+
+/// What an engine has to do on a begin.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum BeginDecision {
+    /// Begin this epoch and bind the incarnation to it; an open one before it is dead from now on.
+    Open {
+        /// The new epoch.
+        epoch: Epoch,
+        /// The epoch that it fences off.
+        supersedes: Option<Epoch>,
+    },
+    /// Go on with this epoch: bind the incarnation, raise the stored ordinal, list what is missing.
+    Resume {
+        /// The open epoch.
+        epoch: Epoch,
+        /// The ordinal to store: the higher of both.
+        ordinal: Option<Ordinal>,
+        /// Chunks that are not there.
+        missing: Vec<u32>,
+    },
+    /// This client's epoch is committed: answer with its receipt.
+    Replay {
+        /// The revision.
+        revision: u32,
+    },
+    /// Another client is delivering: attach, and begin again when it is done or idle (`409 push-in-progress`).
+    InProgress {
+        /// The open epoch.
+        epoch: Epoch,
+    },
+    /// A later attempt is delivering (`409 stale-attempt`).
+    Stale {
+        /// The open epoch.
+        epoch: Epoch,
+    },
+    /// A delayed message of a client that was fenced off (`409 superseded`).
+    Superseded {
+        /// The epoch that the client was bound to.
+        bound: Epoch,
+    },
+}
+
+/// Decides on a begin whose content has to be staged. `latest` is the newest epoch of the push; `bound` the epoch that the
+/// sender's incarnation began or resumed before.
+pub fn begin(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch, Fate)>) -> BeginDecision {
+    match bound {
+        Some((_, Fate::Committed { revision })) => return BeginDecision::Replay { revision },
+        Some((bound, Fate::Superseded | Fate::Abandoned | Fate::Cancelled | Fate::Refused)) => {
+            return BeginDecision::Superseded { bound };
+        }
+        Some((_, Fate::Open)) | None => {}
+    }
+    let Some(latest) = latest else {
+        return BeginDecision::Open { epoch: Epoch(1), supersedes: None };
+    };
+    if latest.fate != Fate::Open {
+        return BeginDecision::Open { epoch: latest.epoch.next(), supersedes: None };
+    }
+    if latest.manifest == offer.manifest {
+        let ordinal = latest.ordinal.max(offer.ordinal);
+        return BeginDecision::Resume { epoch: latest.epoch, ordinal, missing: latest.missing() };
+    }
+    let takes_over = BeginDecision::Open { epoch: latest.epoch.next(), supersedes: Some(latest.epoch) };
+    match offer.ordinal.zip(latest.ordinal).map(|(mine, theirs)| mine.cmp(&theirs)) {
+        Some(std::cmp::Ordering::Greater) => takes_over,
+        _ if latest.idle => takes_over,
+        Some(std::cmp::Ordering::Less) => BeginDecision::Stale { epoch: latest.epoch },
+        _ => BeginDecision::InProgress { epoch: latest.epoch },
+    }
+}
+
+/// What an engine has to do on a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum PutDecision {
+    /// Write it.
+    Store,
+    /// It is there with the same bytes: answer as before.
+    Replay,
+    /// Its bytes are not those that the manifest names (`422 digest-mismatch`).
+    Mismatch,
+    /// The manifest has no such chunk (`422 chunk-out-of-range`).
+    OutOfRange,
+    /// A newer epoch has begun (`409 superseded`).
+    Superseded,
+    /// The epoch ended without a commit (`410 staging-expired`): begin again.
+    Gone,
+}
+
+/// Decides on a chunk for an epoch. `promised` is the digest that the manifest names for it.
+pub fn put(epoch: &KnownEpoch, chunk: u32, promised: Option<Digest>, offered: Digest) -> PutDecision {
+    let Some(promised) = promised.filter(|_| chunk < epoch.chunks) else {
+        return PutDecision::OutOfRange;
+    };
+    if promised != offered {
+        return PutDecision::Mismatch;
+    }
+    match epoch.fate {
+        Fate::Open if epoch.present.contains(&chunk) => PutDecision::Replay,
+        Fate::Open => PutDecision::Store,
+        // All chunks of a committed epoch are there, and these are the bytes.
+        Fate::Committed { .. } => PutDecision::Replay,
+        Fate::Superseded => PutDecision::Superseded,
+        Fate::Abandoned | Fate::Cancelled | Fate::Refused => PutDecision::Gone,
+    }
+}
+
+/// What an engine has to do on a commit.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum CommitDecision {
+    /// Link the epoch: from now on it is visible, whole.
+    Commit,
+    /// It is linked already: the same receipt.
+    Replay {
+        /// Its revision.
+        revision: u32,
+    },
+    /// Chunks are missing (`409 incomplete`).
+    Incomplete {
+        /// Which.
+        missing: Vec<u32>,
+    },
+    /// A newer epoch has begun (`409 superseded`): never "your commit succeeded".
+    Superseded,
+    /// The epoch was refused for good, and stays refused.
+    Refused,
+    /// The epoch ended without a commit (`410 staging-expired`): begin again.
+    Gone,
+}
+
+/// Decides on a commit of an epoch.
+pub fn commit(epoch: &KnownEpoch) -> CommitDecision {
+    match epoch.fate {
+        Fate::Open if epoch.missing().is_empty() => CommitDecision::Commit,
+        Fate::Open => CommitDecision::Incomplete { missing: epoch.missing() },
+        Fate::Committed { revision } => CommitDecision::Replay { revision },
+        Fate::Superseded => CommitDecision::Superseded,
+        Fate::Refused => CommitDecision::Refused,
+        Fate::Abandoned | Fate::Cancelled => CommitDecision::Gone,
+    }
+}
+
+/// What an engine has to do on a cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum CancelDecision {
+    /// End the epoch; nothing of it becomes visible.
+    Cancel,
+    /// It ended without a commit before: nothing of it is or becomes visible.
+    Ended,
+    /// Too late: it is visible. The receipt says so.
+    Committed {
+        /// Its revision.
+        revision: u32,
+    },
+}
+
+/// Decides on a cancel of an epoch.
+pub fn cancel(epoch: &KnownEpoch) -> CancelDecision {
+    match epoch.fate {
+        Fate::Open => CancelDecision::Cancel,
+        Fate::Committed { revision } => CancelDecision::Committed { revision },
+        Fate::Superseded | Fate::Abandoned | Fate::Cancelled | Fate::Refused => CancelDecision::Ended,
+    }
+}
+
+/// Whether an epoch may be collected now: only an open one that was seen idle, twice (a clock that jumps is seen once).
+pub fn may_abandon(epoch: &KnownEpoch, idle_before: bool) -> bool {
+    epoch.fate == Fate::Open && epoch.idle && idle_before
+}
