@@ -267,7 +267,7 @@ pub struct RevisionReport {
     /// The revision that a promotion took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u32>,
-    /// The attempt number.
+    /// The attempt number: the highest that came to this content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<Ordinal>,
     /// When (RFC 3339).

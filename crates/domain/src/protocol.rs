@@ -50,7 +50,7 @@ pub struct KnownRevision {
     pub number: u32,
     /// How it came to be.
     pub kind: RevisionKind,
-    /// Who delivered it first.
+    /// Who delivered it first; its ordinal is the highest that this content was delivered with since.
     pub sender: Sender,
     /// Its content; a promotion's is that of the promoted revision.
     pub content: Digest,
@@ -58,6 +58,14 @@ pub struct KnownRevision {
     pub outcomes: Digest,
     /// The files it was read from.
     pub files: Vec<String>,
+}
+
+impl KnownRevision {
+    /// True if a replay says that a later attempt came to the same: the engine then stores its ordinal and scope with the
+    /// revision, or an attempt between the two that is delivered last would overrule the later one.
+    pub fn is_confirmed_later(&self, sender: &Sender) -> bool {
+        sender.ordinal > self.sender.ordinal
+    }
 }
 
 /// What an engine knows of a key, all read in one transaction.
@@ -303,8 +311,10 @@ fn same_content(push: &Push, known: &Known) -> Option<Decision> {
     let matches = |class: DifferenceClass, hit: &dyn Fn(&KnownRevision) -> bool| {
         let hits =
             || known.revisions.iter().rev().filter(|r| hit(r) && !matches!(r.kind, RevisionKind::Promoted { .. }));
-        let same_attempt = hits().find(|r| push.sender.ordinal.is_some() && r.sender.ordinal == push.sender.ordinal);
-        same_attempt.or_else(|| hits().next()).map(|revision| (revision, class))
+        // A revision stands for the attempts up to its ordinal: the lowest one not below the offered is that attempt's.
+        let not_below = |r: &&KnownRevision| push.sender.ordinal.is_some() && r.sender.ordinal >= push.sender.ordinal;
+        let of_attempt = hits().filter(not_below).min_by_key(|r| r.sender.ordinal);
+        of_attempt.or_else(|| hits().next()).map(|revision| (revision, class))
     };
     let (revision, class) =
         matches(DifferenceClass::None, &|r| r.content == content.content || known.same_body == Some(r.number))

@@ -15,9 +15,9 @@ const EXCEPTIONS: &[(&str, usize)] = &[
     // One table of names with one way in each; nobody reads it top to bottom.
     ("crates/domain/src/id.rs", 440),
     // The whole decision on a repeat in one place, so that it can be read against the design's table.
-    ("crates/domain/src/protocol.rs", 460),
+    ("crates/domain/src/protocol.rs", 465),
     // One row of the table a test.
-    ("crates/domain/tests/it/protocol.rs", 545),
+    ("crates/domain/tests/it/protocol.rs", 580),
     // One row of the situations a test.
     ("crates/tallyonce/tests/reality/situations.rs", 440),
 ];

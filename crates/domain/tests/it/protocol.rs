@@ -156,7 +156,14 @@ impl Engine {
         match &decision {
             Decision::Record => self.store(&push, RevisionKind::First),
             Decision::Overlay { kind, .. } => self.store(&push, *kind),
-            Decision::Replay { .. } => self.accept(&push),
+            Decision::Replay { revision, .. } => {
+                let (known, _) = self.pushes.get_mut(&push.key).unwrap();
+                let of = &mut known.revisions[*revision as usize - 1];
+                if of.is_confirmed_later(&push.sender) {
+                    of.sender.ordinal = push.sender.ordinal;
+                }
+                self.accept(&push);
+            }
             Decision::Refuse { contest, .. } => {
                 if let Some((known, _)) = self.pushes.get_mut(&push.key) {
                     known.contested |= contest;
@@ -373,6 +380,33 @@ fn s7_a_lower_attempt_that_comes_late_changes_nothing_that_counts() {
         s.items[0].1 = Status::Errored;
     });
     assert_eq!(overlay(&engine.deliver(&forced)).0, RevisionKind::Kept, "a lower one never changes what counts");
+}
+
+#[test]
+fn an_attempt_that_a_later_one_overtook_changes_nothing_though_the_later_one_was_a_replay() {
+    let mut engine = Engine::default();
+    let _ = engine.deliver(&say(many(0..3, Failed)));
+    let third = say(many(0..3, Failed)).attempt(3);
+    assert_eq!(engine.deliver(&third), replay_of(1, DifferenceClass::Cosmetic));
+    let second = say(many(0..3, Passed)).attempt(2);
+    assert_eq!(overlay(&engine.deliver(&second)), (RevisionKind::Kept, DifferenceClass::Semantic));
+    assert_eq!(engine.counts(), Counts { total: 3, failed: 3, ..Counts::default() });
+    let forced = second.with(|s| s.policy = OnDifference::Revise);
+    assert_eq!(engine.deliver(&forced), replay_of(2, DifferenceClass::None));
+    assert_eq!(overlay(&engine.deliver(&say(many(0..3, Passed)).attempt(4))).0, RevisionKind::Revised);
+}
+
+#[test]
+fn every_attempt_gets_the_receipt_that_it_got_first() {
+    let mut engine = Engine::default();
+    let same = |attempt| say(many(0..3, Failed)).attempt(attempt).with(|s| s.seconds = 1);
+    let _ = engine.deliver(&same(1));
+    let _ = engine.deliver(&same(2));
+    let _ = engine.deliver(&say(many(0..3, Passed)).attempt(3));
+    assert_eq!(overlay(&engine.deliver(&same(4))).0, RevisionKind::Revised);
+    for (attempt, revision) in [(1, 1), (2, 1), (4, 3)] {
+        assert_eq!(engine.deliver(&same(attempt)), replay_of(revision, DifferenceClass::None), "attempt {attempt}");
+    }
 }
 
 #[test]

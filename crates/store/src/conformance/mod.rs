@@ -47,6 +47,8 @@ macro_rules! for_each_conformance_test {
             overlays::s5_a_full_rerun_revises,
             overlays::s6_a_rerun_of_the_failed_tests_revises,
             overlays::s7_a_late_first_attempt_changes_nothing,
+            overlays::an_overtaken_attempt_changes_nothing,
+            overlays::a_replayed_attempt_wins_an_overlap,
             overlays::s8_a_longer_second_attempt_counts,
             overlays::s9_fail_pass_fail_shows_three_attempts,
             overlays::s25_two_reports_under_one_key_collide,

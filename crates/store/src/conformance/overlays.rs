@@ -53,6 +53,28 @@ pub async fn s7_a_late_first_attempt_changes_nothing(make: Make<'_>) {
     sound(&store).await;
 }
 
+/// Attempt 2 waits in its outbox while attempt 3 comes to the same as attempt 1.
+pub async fn an_overtaken_attempt_changes_nothing(make: Make<'_>) {
+    let store = make();
+    push("a- b+").attempt(1).accepted(&store).await;
+    assert!(push("a- b+").attempt(3).accepted(&store).await.replayed);
+    let late = push("a+ b+").attempt(2).accepted(&store).await;
+    assert_eq!(receipt(&late).result, ReceiptResult::Kept);
+    assert_eq!(words(&store).await, "a- b+");
+    sound(&store).await;
+}
+
+/// A replay of a later attempt counts in an overlap as that attempt, also where the round was counted before.
+pub async fn a_replayed_attempt_wins_an_overlap(make: Make<'_>) {
+    let store = make();
+    push("a-").attempt(1).key("one").accepted(&store).await;
+    push("a+").attempt(2).key("two").accepted(&store).await;
+    assert_eq!(cycle(&store).await.headline.failed, 0);
+    assert!(push("a-").attempt(3).key("one").accepted(&store).await.replayed);
+    assert_eq!((words(&store).await.as_str(), cycle(&store).await.headline.failed), ("a-", 1));
+    sound(&store).await;
+}
+
 pub async fn s8_a_longer_second_attempt_counts(make: Make<'_>) {
     let store = make();
     push(&numbered(0..20, '+')).attempt(1).accepted(&store).await;

@@ -65,6 +65,12 @@ pub(super) fn record(world: &mut World, push: &Arc<Push>, at: &RecordedAt) -> Re
             let recording = recording(world, push)?;
             log(recording, push, at, "replayed", Some(revision));
             recording.expect = recording.expect.max(push.expect);
+            if let Some(of) = recording.revisions.get_mut(revision as usize - 1)
+                && of.known.is_confirmed_later(&push.sender)
+            {
+                of.known.sender.ordinal = push.sender.ordinal;
+                of.known.sender.ordinal_scope = push.sender.ordinal_scope;
+            }
             let mut answer = answer(recording, revision, doubts)?;
             answer.replayed = true;
             answer.class = Some(class);

@@ -140,6 +140,11 @@ fn replay(
     let receipt = rows::receipt(connection, row.project, row.id, revision)?
         .ok_or_else(|| super::connect::broken(format!("push {} has no revision {revision}", row.id)))?;
     accept(connection, delivery, (row.project, row.id), "replayed", revision)?;
+    let sender = &delivery.push.sender;
+    if known.revisions.iter().any(|r| r.number() == revision && r.known.is_confirmed_later(sender)) {
+        write::attempt(connection, (row.project, row.id, revision), sender)?;
+        write::touch_round(connection, row.round, &domain::Origin::default())?;
+    }
     connection
         .prepare_cached(
             "UPDATE push SET deliveries = deliveries + 1, replays = replays + 1,

@@ -188,6 +188,21 @@ pub(super) fn insert_revision(
     Ok(())
 }
 
+/// A later attempt came to the content of this revision.
+pub(super) fn attempt(
+    connection: &Connection,
+    (project, push, revision): (i64, i64, u32),
+    sender: &Sender,
+) -> Result<(), StoreError> {
+    let scope = u8::from(sender.ordinal_scope == OrdinalScope::Key);
+    connection
+        .prepare_cached(
+            "UPDATE revision SET ordinal = ?4, ordinal_scope = ?5 WHERE project = ?1 AND push = ?2 AND revision = ?3",
+        )?
+        .execute(params![project, push, revision, ordinal_text(sender.ordinal), scope])?;
+    Ok(())
+}
+
 /// Writes the blocks of a content, and the sets and large texts that are new.
 pub(super) fn blocks(
     connection: &Connection,
