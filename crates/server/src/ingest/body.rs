@@ -130,10 +130,9 @@ impl<'a> Incoming<'a> {
 
 /// One permit for many pieces: a body that comes byte by byte must not cost a permit, which is larger, for each.
 fn add(held: &mut Vec<OwnedSemaphorePermit>, permit: OwnedSemaphorePermit) {
+    let most = u32::MAX as usize - permit.num_permits();
     match held.last_mut() {
-        Some(last) if last.num_permits().saturating_add(permit.num_permits()) <= u32::MAX as usize => {
-            last.merge(permit)
-        }
+        Some(last) if last.num_permits() <= most => last.merge(permit),
         _ => held.push(permit),
     }
 }
