@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-use crate::classify::{classify_failure, classify_refusal, problem};
+use crate::classify::{at_address, classify_failure, classify_refusal, problem};
 use crate::destination::HttpUrl;
 use crate::http::{Http, HttpSettings, Request, SettingsError};
 use crate::tallyonce::Query;
@@ -96,7 +96,7 @@ impl ApiClient {
                 Some(problem) => return Err(ApiError::Problem(Box::new(problem))),
                 None => classify_refusal(&answer),
             },
-            Err(failure) => classify_failure(&failure),
+            Err(failure) => at_address(self.http.base(), classify_failure(&failure)),
         };
         Err(match refused {
             Delivery::Rejected(problem) => ApiError::Problem(problem),

@@ -14,6 +14,7 @@ use domain::protocol::DifferenceClass;
 use domain::wire::names;
 use domain::{Cause, Delivery, Problem, ProblemCode, ProjectId, Receipt};
 
+use crate::destination::HttpUrl;
 use crate::http::reason;
 pub use crate::http::{Answer, Failure};
 use crate::retry_after::retry_after_ms;
@@ -48,6 +49,21 @@ pub fn classify_failure<T>(failure: &Failure) -> Delivery<T> {
         Failure::AnswerTooLarge { limit } => {
             Delivery::PossiblyWritten(Cause::new(format!("the answer is longer than {limit} bytes")))
         }
+    }
+}
+
+/// The same, with the address that was tried: the library's words leave it out.
+pub(crate) fn at_address<T>(base: &HttpUrl, delivery: Delivery<T>) -> Delivery<T> {
+    let named = |cause: Cause| {
+        // A server that speaks plain HTTP answers a TLS greeting with text.
+        let plain = cause.what.contains("InvalidContentType");
+        let hint = if plain { "; what answers there speaks no TLS: is it an http:// address?" } else { "" };
+        Cause { what: format!("{base}: {}{hint}", cause.what), ..cause }
+    };
+    match delivery {
+        Delivery::NotSent(cause) => Delivery::NotSent(named(cause)),
+        Delivery::PossiblyWritten(cause) => Delivery::PossiblyWritten(named(cause)),
+        other => other,
     }
 }
 

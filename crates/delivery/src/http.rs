@@ -163,6 +163,11 @@ impl Http {
         })
     }
 
+    /// The server's address.
+    pub(crate) fn base(&self) -> &HttpUrl {
+        &self.base
+    }
+
     pub(crate) fn send(&self, request: Request<'_>) -> impl Future<Output = Result<Answer, Failure>> + Send {
         let mib = (request.body.len() as u64).div_ceil(MIB);
         let timeout_ms = self.answer_timeout_ms.saturating_add(self.answer_timeout_per_mib_ms.saturating_mul(mib));

@@ -11,7 +11,7 @@ use domain::wire::{PUSH_MEDIA_TYPE, names};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::{Digest as _, Sha256};
 
-use crate::classify::{Expected, classify_failure, classify_push};
+use crate::classify::{Expected, at_address, classify_failure, classify_push};
 use crate::destination::{Destination, HttpUrl};
 use crate::http::{Http, HttpSettings, Request, SettingsError, header_name, header_value};
 use crate::parcel::{Header, Parcel};
@@ -54,7 +54,7 @@ impl Target for TallyonceTarget {
         };
         match self.http.send(request).await {
             Ok(answer) => classify_push(&answer, Expected { project: &header.place.project, key: &header.key }),
-            Err(failure) => classify_failure(&failure),
+            Err(failure) => at_address(self.http.base(), classify_failure(&failure)),
         }
     }
 }

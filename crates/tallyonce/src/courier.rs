@@ -2,19 +2,31 @@
 //! Must not know reports, keys or flags.
 
 use delivery::{
-    Clock as _, Ended, Entry, LockError, Outbox, OutboxError, Parcel, RetryPolicy, Stop, SystemClock, Target, deliver,
-    settle,
+    Clock as _, Ended, Entry, EntryLock, LockError, Outbox, OutboxError, Parcel, RetryPolicy, Stop, SystemClock,
+    Target, deliver, settle,
 };
 use domain::{Cause, Delivery};
 use rand::rngs::StdRng;
 
-use crate::failure::{Failure, State};
+use crate::exit::Exit;
+use crate::failure::{Failure, Kept};
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::progress::Watcher;
 
 /// How often an entry is put again because another process delivered it in between.
 const TURNS_MAX: u32 = 8;
+/// How long to wait before looking again at an entry that another process is delivering, in milliseconds.
+const HELD_PAUSE_MS: u64 = 100;
+
+/// How delivering an entry ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// With a receipt in this process's hand.
+    Here,
+    /// Another process had a receipt first, and removed the entry.
+    Elsewhere,
+}
 
 /// Delivers.
 pub(crate) struct Courier {
@@ -61,7 +73,7 @@ impl Courier {
                     let ended = self.deliver(parcel).await;
                     let settled = settle(&entry, &ended);
                     drop(lock);
-                    object.ended(&ended, true)?;
+                    object.ended(&ended, kept_in(&entry))?;
                     return self.settled(settled, object);
                 }
                 // Another process delivers the very same content. Only an answer of our own counts.
@@ -72,8 +84,8 @@ impl Courier {
         }
         let ended = self.deliver(parcel).await;
         // The other process may have removed its entry with a receipt that we have not seen.
-        let kept = matches!(ended.delivery, Delivery::Recorded(_)) || put(outbox, parcel).is_ok();
-        object.ended(&ended, kept)
+        let kept = if matches!(ended.delivery, Delivery::Recorded(_)) { None } else { put(outbox, parcel).ok() };
+        object.ended(&ended, kept.as_ref().map_or(Kept::Nowhere, kept_in))
     }
 
     /// A receipt is there, so a failing removal is only a nuisance: the entry is delivered once more, and replayed.
@@ -105,8 +117,8 @@ impl Courier {
             let mut earlier = PushObject::of(entry.header());
             if let Err(failure) = self.flush(entry, &mut earlier).await {
                 // A refusal says nothing about the fresh one; without an answer the order would be lost.
-                if matches!(failure.state, State::NotSent | State::PossiblyWritten) {
-                    return Err(behind(entry, &failure));
+                if failure.exit == Exit::NotConfirmed {
+                    return Err(behind(entry, own, &failure.what));
                 }
                 let warning = format!("an earlier delivery of this key stays in the outbox: {}", failure.what);
                 self.output.warning(&warning);
@@ -120,34 +132,57 @@ impl Courier {
     ///
     /// # Errors
     /// It is not recorded.
-    pub(crate) async fn flush(&mut self, entry: &Entry, object: &mut PushObject) -> Result<(), Failure> {
-        let lock = match entry.lock() {
-            Ok(lock) => lock,
-            Err(LockError::Gone { path }) => {
-                let warning = format!("{} was delivered by another process meanwhile", path.display());
-                self.output.note(&warning);
-                object.warnings.push(warning);
-                // Its receipt is at the destination; delivering the parcel is the one way to see it.
-                return Err(Failure::not_sent(&Cause::new("another process took it; it says what came of it"), false));
-            }
-            Err(LockError::Held { .. }) => {
-                return Err(Failure::not_sent(&Cause::new("another process is delivering it right now"), true));
-            }
-            Err(error @ LockError::Io { .. }) => return Err(outbox_failure(&error)),
+    pub(crate) async fn flush(&mut self, entry: &Entry, object: &mut PushObject) -> Result<Flushed, Failure> {
+        let Some(lock) = self.take(entry).await? else {
+            self.output.note(&format!("{} was delivered by another process meanwhile", entry.path().display()));
+            return Ok(Flushed::Elsewhere);
         };
         let parcel = entry.load().map_err(|error| outbox_failure(&error))?;
         let ended = self.deliver(&parcel).await;
         let settled = settle(entry, &ended);
         drop(lock);
-        object.ended(&ended, true)?;
-        self.settled(settled, object)
+        object.ended(&ended, kept_in(entry))?;
+        self.settled(settled, object)?;
+        Ok(Flushed::Here)
+    }
+
+    /// Takes an entry, as soon as no other process holds it; `None` if another one has delivered and removed it.
+    async fn take(&self, entry: &Entry) -> Result<Option<EntryLock>, Failure> {
+        let mut said = false;
+        loop {
+            match entry.lock() {
+                Ok(lock) => return Ok(Some(lock)),
+                Err(LockError::Gone { .. }) => return Ok(None),
+                Err(LockError::Held { .. }) => {}
+                Err(error @ LockError::Io { .. }) => return Err(outbox_failure(&error)),
+            }
+            let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
+            if left_ms == 0 || self.stop.is_requested() {
+                // What it sends right now may be written.
+                let cause = Cause::new("another process is delivering it right now");
+                return Err(Failure::possibly_written(&cause, kept_in(entry)));
+            }
+            if !said {
+                self.output.note(&format!("another process is delivering {}: waiting for it", entry.path().display()));
+                said = true;
+            }
+            tokio::select! {
+                () = self.stop.requested() => {}
+                () = self.clock.sleep(HELD_PAUSE_MS.min(left_ms)) => {}
+            }
+        }
     }
 }
 
-fn behind(entry: &Entry, failure: &Failure) -> Failure {
-    let what =
-        format!("an earlier delivery of this key ({}) goes first, and: {}", entry.path().display(), failure.what);
-    Failure::not_sent(&Cause::new(what), true)
+/// Where an entry's push is.
+pub(crate) fn kept_in(entry: &Entry) -> Kept<'_> {
+    Kept::Outbox { file: entry.path(), to: &entry.header().destination }
+}
+
+/// A push that is not sent because an earlier one of its key is not confirmed: the order would be lost.
+pub(crate) fn behind(earlier: &Entry, own: &Entry, what: &str) -> Failure {
+    let what = format!("an earlier delivery of this key ({}) goes first, and: {what}", earlier.path().display());
+    Failure::not_sent(&Cause::new(what), kept_in(own))
 }
 
 /// Keeps a parcel.

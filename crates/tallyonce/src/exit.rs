@@ -50,7 +50,7 @@ exits! {
     /// Flags, variables or configuration.
     Usage = 2, "usage",
         "Usage or configuration: nothing was sent, nothing was written. In a detected CI also a push without `--to`; \
-         outside CI a push without `--run`.",
+         outside CI a push without `--run`; anywhere an outbox that can't be written.",
         "Mend the command; the message says how.";
     /// Input that cannot be read.
     Unreadable = 3, "unreadable",
@@ -58,8 +58,9 @@ exits! {
         "Mend the report or the path; `--partial` pushes what is readable, `--allow-empty` records an empty push.";
     /// Refused for good.
     Rejected = 4, "rejected",
-        "Rejected: it arrived, was refused, and nothing of it was written.",
-        "Mend the cause; trying the same again is pointless.";
+        "Rejected: it arrived, was refused, and nothing of it was written. Other commands: what they were asked about is \
+         not there.",
+        "Mend the cause; trying the same again is pointless. A refused push stays in the outbox until its file is removed.";
     /// Other work under the key.
     Collision = 5, "collision",
         "Key collision, key reused, shard plan changed, or a difference under `--on-difference fail`: nothing of this \
@@ -113,8 +114,9 @@ impl Exit {
             let _ = writeln!(text, "| {} | {} | {} | {} |", exit.number(), exit.word(), exit.meaning(), exit.next());
         }
         text.push_str(
-            "\nWhere one command delivers several pushes, the worst counts: 75, then 5, 4, 3, 2, 6, 7, 1, 0. A process that a \
-             second Ctrl-C or `SIGKILL` ends has no code of its own; what it had in the outbox is still there.\n",
+            "\nWhere one command delivers several pushes, the worst counts: 75, then 5, 4, 3, 2, 6, 7, 1, 0. A process that is \
+             ended before its push is in the outbox, by a second Ctrl-C, or by `SIGKILL` has no code of its own: nothing was \
+             sent that is not in the outbox, and what is there stays there.\n",
         );
         text
     }

@@ -4,9 +4,11 @@
 use domain::ci::IdentityError;
 use domain::{Cause, Problem, ProblemCode};
 use serde::Serialize;
+use std::path::Path;
 use store::{Absent, StoreError};
 
 use crate::exit::Exit;
+use crate::settings::push::OUTBOX;
 
 /// What became of a push, in one word (`push --json`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,6 +57,55 @@ impl State {
             State::Usage => "usage",
             State::DryRun => "dry run",
         }
+    }
+}
+
+/// Where a push still is that ended without a receipt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kept<'a> {
+    /// Nowhere.
+    Nowhere,
+    /// In the outbox.
+    Outbox {
+        /// The entry.
+        file: &'a Path,
+        /// Where it goes.
+        to: &'a str,
+    },
+    /// In the sealed file that it came from.
+    Sealed,
+}
+
+impl Kept<'_> {
+    /// How an unconfirmed push is delivered again.
+    fn again(self) -> String {
+        match self {
+            Self::Nowhere => "Run the same command again: the key stays, so nothing is counted twice.".to_owned(),
+            Self::Outbox { .. } => {
+                let flush = self.flush();
+                format!("It is kept in the outbox: `{flush}`, or the same push again, delivers it under the same key.")
+            }
+            Self::Sealed => "It is still in the sealed file: flush that again; the key stays.".to_owned(),
+        }
+    }
+
+    /// What becomes of a refused push.
+    fn refused(self) -> String {
+        match self {
+            Self::Outbox { file, .. } => format!(
+                " The refused push stays in the outbox, and `{}` tries it again: remove {} once it is settled.",
+                self.flush(),
+                file.display()
+            ),
+            Self::Nowhere | Self::Sealed => String::new(),
+        }
+    }
+
+    fn flush(self) -> String {
+        let Self::Outbox { file, to } = self else { return "tallyonce flush".to_owned() };
+        let folder = file.parent().filter(|folder| *folder != Path::new(OUTBOX));
+        let outbox = folder.map(|folder| format!(" --outbox {}", folder.display())).unwrap_or_default();
+        format!("tallyonce flush --to {to}{outbox}")
     }
 }
 
@@ -132,15 +183,27 @@ impl Failure {
     }
 
     /// The receiver said nothing that tells whether it wrote.
-    pub(crate) fn possibly_written(cause: &Cause, kept: bool) -> Self {
+    pub(crate) fn possibly_written(cause: &Cause, kept: Kept<'_>) -> Self {
         let means = "It may be recorded or not; the key tells when it is delivered again.";
-        Self::new(Exit::NotConfirmed, State::PossiblyWritten, cause.what.clone(), means, again(kept))
+        Self::new(Exit::NotConfirmed, State::PossiblyWritten, cause.what.clone(), means, kept.again())
     }
 
-    /// It never arrived.
-    pub(crate) fn not_sent(cause: &Cause, kept: bool) -> Self {
-        let means = "Nothing of it is recorded so far.";
-        Self::new(Exit::NotConfirmed, State::NotSent, cause.what.clone(), means, again(kept))
+    /// It never arrived. That says nothing about deliveries of the same push by earlier processes.
+    pub(crate) fn not_sent(cause: &Cause, kept: Kept<'_>) -> Self {
+        let means =
+            "This delivery wrote nothing. Whether an earlier one did, the key tells when it is delivered again.";
+        Self::new(Exit::NotConfirmed, State::NotSent, cause.what.clone(), means, kept.again())
+    }
+
+    /// The same, of a push that is kept already.
+    #[must_use]
+    pub(crate) fn kept(self, kept: Kept<'_>) -> Self {
+        let means = if self.means == NOTHING { "Nothing was sent.".to_owned() } else { self.means };
+        let next = match self.state {
+            State::Rejected | State::Differs | State::Collision => format!("{}{}", self.next, kept.refused()),
+            _ => format!("{} {}", self.next, kept.again()),
+        };
+        Self { means, next, ..self }
     }
 
     /// The same, because somebody asked to stop.
@@ -150,6 +213,18 @@ impl Failure {
             return self;
         }
         Self { what: format!("interrupted: {}", self.what), ..self }
+    }
+
+    /// A sealed file that is none, or not whole.
+    pub(crate) fn no_sealed_push(what: impl Into<String>) -> Self {
+        let next = "Name a whole file that `tallyonce push --seal` wrote; if it is torn, copy or seal it again.";
+        Self::new(Exit::Unreadable, State::Unreadable, what, NOTHING, next)
+    }
+
+    /// A file of the outbox that was whole once.
+    pub(crate) fn broken_entry(what: impl Into<String>) -> Self {
+        let next = "Run the push that wrote it again; then remove the file.";
+        Self::new(Exit::Unreadable, State::Unreadable, what, NOTHING, next)
     }
 
     /// A sealed file claims another place than the caller allows.
@@ -208,14 +283,6 @@ impl Failure {
 impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
         Self::usage(error.to_string(), "Name the run, and push again.")
-    }
-}
-
-fn again(kept: bool) -> &'static str {
-    if kept {
-        "It is kept in the outbox: `tallyonce flush`, or the same push again, delivers it under the same key."
-    } else {
-        "Run the same command again: the key stays, so nothing is counted twice."
     }
 }
 

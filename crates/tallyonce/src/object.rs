@@ -10,7 +10,7 @@ use domain::{
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::failure::{Failure, State};
+use crate::failure::{Failure, Kept, State};
 
 /// One push.
 #[derive(Debug, Clone, Serialize)]
@@ -137,11 +137,11 @@ impl PushObject {
         (self.state, self.code, self.exit) = (failure.state, failure.code, failure.exit.number());
     }
 
-    /// Takes in how the delivery ended. `kept`: the push is still in an outbox or a sealed file.
+    /// Takes in how the delivery ended. `kept`: where the push is without a receipt.
     ///
     /// # Errors
     /// It is not recorded.
-    pub(crate) fn ended(&mut self, ended: &Ended, kept: bool) -> Result<(), Failure> {
+    pub(crate) fn ended(&mut self, ended: &Ended, kept: Kept<'_>) -> Result<(), Failure> {
         let Ended { delivery, attempts, elapsed_ms, bytes, interrupted } = ended;
         self.delivery = DeliveryObject { attempts: *attempts, chunks: 1, elapsed_ms: *elapsed_ms, bytes: *bytes };
         let failure = match delivery {
@@ -157,7 +157,7 @@ impl PushObject {
                     not_offered: d.not_offered,
                     items: Vec::new(),
                 });
-                Failure::rejected(problem)
+                Failure::rejected(problem).kept(kept)
             }
             Delivery::NotSent(cause) => Failure::not_sent(cause, kept),
             Delivery::PossiblyWritten(cause) => Failure::possibly_written(cause, kept),
@@ -190,7 +190,8 @@ impl PushObject {
             }
             _ => None,
         };
-        if receipt.result == ReceiptResult::Kept && !*replayed {
+        // A later revision may have promoted it; as long as it is the newest one, nobody has.
+        if receipt.result == ReceiptResult::Kept && (!*replayed || receipt.revision == *current_revision) {
             self.warnings.push(
                 "other outcomes are recorded under this key: what was recorded counts, what was offered is kept beside it \
                  until somebody promotes it (`tallyonce promote KEY`)"

@@ -26,6 +26,8 @@ pub(crate) fn parse(around: &Surroundings) -> Result<(Cli, ArgMatches), Exit> {
             return Exit::Success;
         }
         if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let quiet = Output::new(true, 0, true);
+            quiet.error("  data: Nothing was sent, nothing was written.\n  exit: 2 (usage)");
             say_as_json(&typed, around, &error);
         }
         Exit::Usage

@@ -1,6 +1,8 @@
 //! Where pushes are recorded, whichever it is: an embedded store, or a server. One way to ask, one way to deliver.
 //! Must not hold rules: the embedded store is changed only through the server's door.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +11,15 @@ use delivery::{ApiClient, ApiError, Destination, HttpSettings, HttpUrl, SystemCl
 use domain::listing::{CycleReport, ItemPage, ItemQuery, ItemReport, ItemSort, PushReport};
 use domain::round::RoundChoice;
 use domain::wire::names;
-use domain::{CycleName, ProjectId, PushId, PushKey, Status, limits};
+use domain::{CycleName, Problem, ProblemCode, ProjectId, PushId, PushKey, Status, limits};
 use server::{Door, LocalTarget};
 use store::{Found, Promotion, RoundAction, Store};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Kept};
 use crate::settings::ConnectionSettings;
+
+/// How a store's file begins, unless it is empty.
+const SQLITE_HEAD: &[u8] = b"SQLite format 3\0";
 
 /// A repository.
 pub(crate) enum Repository {
@@ -38,6 +43,7 @@ impl Repository {
     /// Certificates or token cannot be used.
     pub(crate) fn prepare(destination: &Destination, connection: &ConnectionSettings) -> Result<Self, Failure> {
         let Destination::Http(url) = destination else {
+            is_store(destination)?;
             return Ok(Self::Embedded(destination.clone()));
         };
         // Whoever installed one before us is right too.
@@ -88,6 +94,10 @@ impl Repository {
 /// # Errors
 /// It cannot be opened.
 pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
+    // A text that is no destination is refused by the store, in its own words.
+    if let Ok(destination) = Destination::parse(url) {
+        is_store(&destination)?;
+    }
     store::open(url).map_err(|error| Failure::store(&error))
 }
 
@@ -105,6 +115,25 @@ pub(crate) fn existing(destination: &Destination) -> Result<Arc<dyn Store>, Fail
         ));
     }
     open(&destination.to_string())
+}
+
+/// Refuses what is there and surely no store: a report, say, whose name slipped into `--to`.
+fn is_store(destination: &Destination) -> Result<(), Failure> {
+    let Destination::Sqlite(path) = destination else { return Ok(()) };
+    let other = |what: &str| {
+        let next = "Name the store (sqlite:PATH) or server that the pushes go to.";
+        Err(Failure::usage(format!("{} is no store: {what}", path.display()), next))
+    };
+    if path.is_dir() {
+        return other("it is a folder");
+    }
+    let mut head = Vec::new();
+    // What cannot be read is no business of this check: opening the store says why.
+    let read = File::open(path).and_then(|file| file.take(SQLITE_HEAD.len() as u64).read_to_end(&mut head));
+    if read.is_ok() && !head.is_empty() && head != SQLITE_HEAD {
+        return other("it is another kind of file");
+    }
+    Ok(())
 }
 
 fn unusable(error: &dyn std::fmt::Display) -> Failure {
@@ -217,7 +246,7 @@ impl Reader {
     pub(crate) async fn promote(&self, promotion: Promotion) -> Result<domain::Receipt, Failure> {
         match self {
             Self::Embedded(opened) => {
-                let admitted = door(opened).promote(promotion).await.map_err(|problem| Failure::rejected(&problem))?;
+                let admitted = door(opened).promote(promotion).await.map_err(|problem| refused(&problem))?;
                 serde_json::from_slice(&admitted.answer.receipt).map_err(|error| {
                     Failure::store(&store::StoreError::Broken { what: format!("a receipt cannot be read: {error}") })
                 })
@@ -280,19 +309,33 @@ fn found<T>(found: Found<T>) -> Result<T, Failure> {
 /// A question without an answer: nothing was to be changed.
 fn asked(error: &ApiError) -> Failure {
     let failure = match error {
-        ApiError::Problem(problem) => Failure::rejected(problem),
-        ApiError::Unreachable(cause) | ApiError::Unclear(cause) => Failure::not_sent(cause, false),
+        ApiError::Problem(problem) => return refused(problem),
+        ApiError::Unreachable(cause) | ApiError::Unclear(cause) => {
+            let next = "Look whether the server runs and the address is right, then ask again.".to_owned();
+            Failure { next, ..Failure::not_sent(cause, Kept::Nowhere) }
+        }
         ApiError::Request(what) => Failure::usage(what.clone(), "Mend the value that cannot be sent."),
     };
     Failure { means: "Nothing was to be changed.".to_owned(), ..failure }
 }
 
+/// A server's no to something that is no push.
+fn refused(problem: &Problem) -> Failure {
+    let failure = Failure::rejected(problem);
+    let next = match problem.code {
+        ProblemCode::NotFound => "Mend the name or address above; `tallyonce show --round all` lists what there is.",
+        ProblemCode::UnknownProject => "Mend --project, or push to it first: the first push creates it.",
+        _ => return Failure { means: "Nothing was changed.".to_owned(), ..failure },
+    };
+    Failure { means: "Nothing was changed.".to_owned(), next: next.to_owned(), ..failure }
+}
+
 /// A decision without an answer may have taken effect.
 fn changed(error: &ApiError) -> Failure {
     match error {
-        ApiError::Problem(problem) => Failure::rejected(problem),
-        ApiError::Unreachable(cause) => Failure::not_sent(cause, false),
-        ApiError::Unclear(cause) => Failure::possibly_written(cause, false),
+        ApiError::Problem(problem) => refused(problem),
+        ApiError::Unreachable(cause) => Failure::not_sent(cause, Kept::Nowhere),
+        ApiError::Unclear(cause) => Failure::possibly_written(cause, Kept::Nowhere),
         ApiError::Request(what) => Failure::usage(what.clone(), "Mend the value that cannot be sent."),
     }
 }

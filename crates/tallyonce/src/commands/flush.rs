@@ -3,15 +3,15 @@
 
 use std::path::Path;
 
-use delivery::{Destination, Entry, Outbox, Parcel, belongs_to};
+use delivery::{Destination, Entry, Outbox, Parcel, SealedError, belongs_to};
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
 use crate::commands::summary;
-use crate::courier::{self, Courier};
+use crate::courier::{self, Courier, Flushed};
 use crate::env::Surroundings;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kept};
 use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
@@ -59,15 +59,15 @@ impl Flush<'_> {
         let outbox = Outbox::open(folder).map_err(|error| courier::outbox_failure(&error))?;
         let (entries, broken) = outbox.entries().map_err(|error| courier::outbox_failure(&error))?;
         for file in &broken {
-            self.output.warning(&format!(
-                "{} is no whole push and cannot be delivered ({}). The push that wrote it ended before it was kept and \
-                 said so: run that push again, then remove the file",
-                file.path.display(),
-                file.why
-            ));
+            let what = format!("{} is no whole push and cannot be delivered ({})", file.path.display(), file.why);
             // A temporary file was never kept; a whole name with damaged bytes is a loss.
             if file.path.extension().is_some_and(|extension| extension == "push") {
-                self.worst = self.worst.worse(Exit::Unreadable);
+                self.say(PushObject::new(), Err(Failure::broken_entry(what)));
+            } else {
+                self.output.warning(&format!(
+                    "{what}. The push that wrote it ended before it was kept and said so: run that push again, then \
+                     remove the file"
+                ));
             }
         }
         let (own, others): (Vec<Entry>, Vec<Entry>) =
@@ -78,16 +78,32 @@ impl Flush<'_> {
         if own.is_empty() && others.is_empty() {
             self.output.note(&format!("nothing waits in {}", folder.display()));
         }
-        for entry in &own {
+        self.deliver_all(&own).await;
+        Ok(())
+    }
+
+    /// One after the other. Behind an entry that is not confirmed, the later ones of its key wait too.
+    async fn deliver_all(&mut self, entries: &[Entry]) {
+        let mut unconfirmed: Vec<(&Entry, String)> = Vec::new();
+        for entry in entries {
             let mut object = PushObject::of(entry.header());
             object.at_server(self.repository.server());
+            if let Some((earlier, what)) = unconfirmed.iter().find(|(earlier, _)| same_push(earlier, entry)) {
+                let failure = courier::behind(earlier, entry, what);
+                self.say(object, Err(failure));
+                continue;
+            }
             let result = match self.courier() {
                 Ok(courier) => courier.flush(entry, &mut object).await,
-                Err(failure) => Err(failure),
+                Err(failure) => Err(failure.kept(courier::kept_in(entry))),
             };
-            self.say(object, result);
+            match &result {
+                Ok(Flushed::Elsewhere) => continue,
+                Err(failure) if failure.exit == Exit::NotConfirmed => unconfirmed.push((entry, failure.what.clone())),
+                _ => {}
+            }
+            self.say(object, result.map(|_| ()));
         }
-        Ok(())
     }
 
     /// An entry for another destination is listed, and left alone.
@@ -104,8 +120,11 @@ impl Flush<'_> {
         let parcel = match Parcel::open_sealed(path) {
             Ok(parcel) => parcel,
             Err(error) => {
-                let words = format!("{}: {error}", path.display());
-                self.say(PushObject::new(), Err(Failure::unreadable(vec![words])));
+                let words = match &error {
+                    SealedError::Io { .. } => error.to_string(),
+                    _ => format!("{}: {error}", path.display()),
+                };
+                self.say(PushObject::new(), Err(Failure::no_sealed_push(words)));
                 return;
             }
         };
@@ -120,7 +139,7 @@ impl Flush<'_> {
         let parcel = parcel.addressed_to(&self.to);
         let ended = self.courier()?.deliver(&parcel).await;
         // The file stays whatever happens: it is the caller's.
-        object.ended(&ended, true)
+        object.ended(&ended, Kept::Sealed)
     }
 
     /// A sealed file may come from anybody: it claims what the caller said, in its place and in its key, or nothing.
@@ -177,6 +196,12 @@ impl Flush<'_> {
             self.output.result(&summary::closing(&object));
         }
     }
+}
+
+/// Two entries of one key: their order matters.
+fn same_push(a: &Entry, b: &Entry) -> bool {
+    let (a, b) = (a.header(), b.header());
+    a.key == b.key && a.place.project == b.place.project
 }
 
 /// The key begins with the round, and the round ends in the run (and label) that are claimed. So a file cannot take

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::ci::{Effect, Env, Identity, Overrides, identify, judge};
+use domain::ci::{Effect, Env, Identity, Overrides, Part, identify, judge};
 use domain::key::{Finding, Severity};
 use domain::{Executor, Ordinal, PushKey, RoundId};
 use serde::Serialize;
@@ -10,12 +10,15 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::settings::push::PartSources;
 
 /// `key`, resolved.
 #[derive(Debug)]
 pub(crate) struct KeySettings {
     /// What replaces the platform's identity.
     pub overrides: Overrides,
+    /// Where that came from.
+    pub sources: PartSources,
     /// Say why.
     pub explain: bool,
     /// Judge.
@@ -42,7 +45,7 @@ pub(crate) struct KeyObject {
 struct PartObject {
     part: &'static str,
     value: String,
-    source: &'static str,
+    source: String,
     why: &'static str,
 }
 
@@ -58,7 +61,7 @@ impl KeyObject {
         Self { warnings, ..Self::default() }
     }
 
-    fn of(identity: &Identity, findings: &[Finding]) -> Self {
+    fn of(identity: &Identity, sources: &PartSources, findings: &[Finding]) -> Self {
         let parts = identity.explained.iter().filter(|part| part.in_key);
         let mut warnings = identity.warnings.clone();
         warnings.extend(findings.iter().map(said));
@@ -66,7 +69,7 @@ impl KeyObject {
             key: Some(identity.key.clone()),
             round: Some(identity.round.clone()),
             parts: parts
-                .map(|p| PartObject { part: p.part, value: p.value.clone(), source: p.source, why: p.why })
+                .map(|p| PartObject { part: p.part, value: p.value.clone(), source: sources.of(p.source), why: p.why })
                 .collect(),
             ordinal: identity.ordinal,
             executor: identity.executor.clone(),
@@ -101,9 +104,9 @@ pub(crate) fn run(settings: &KeySettings, env: &Env, output: Output) -> Result<E
     };
     let findings = if settings.check || settings.strict { judge(&judged(&identity), env) } else { Vec::new() };
     if settings.json {
-        output.object(&KeyObject::of(&identity, &findings));
+        output.object(&KeyObject::of(&identity, &settings.sources, &findings));
     } else if settings.explain {
-        output.result(&explanation(&identity));
+        output.result(&explanation(&identity, &settings.sources));
         say(output, &findings);
     } else {
         output.result(&format!("{}\n", identity.key));
@@ -143,17 +146,21 @@ fn said(finding: &Finding) -> String {
 }
 
 /// The whole derivation for people.
-fn explanation(identity: &Identity) -> String {
+fn explanation(identity: &Identity, sources: &PartSources) -> String {
+    let shown = |part: &Part| {
+        let source = sources.of(part.source);
+        format!("  {:<9}{}\n           from {source}: {}\n", part.part, part.value, part.why)
+    };
     let mut text = format!("key    {}\nround  {}\n", identity.key, identity.round);
     let _ = writeln!(text, "\nIn the key ({}):", identity.platform_title.unwrap_or("outside CI"));
     for part in identity.explained.iter().filter(|part| part.in_key) {
-        let _ = writeln!(text, "  {:<9}{}\n           from {}: {}", part.part, part.value, part.source, part.why);
+        text.push_str(&shown(part));
     }
     let beside: Vec<_> = identity.explained.iter().filter(|part| !part.in_key).collect();
     if !beside.is_empty() {
         text.push_str("\nSent along, never in the key:\n");
         for part in beside {
-            let _ = writeln!(text, "  {:<9}{}\n           from {}: {}", part.part, part.value, part.source, part.why);
+            text.push_str(&shown(part));
         }
     }
     if !identity.left_out.is_empty() {

@@ -126,6 +126,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Outpu
         Command::Key(args) => {
             let overrides = push_settings::overrides(&args.identity, &context.layers)?;
             let settings = key::KeySettings {
+                sources: push_settings::PartSources::of_flags(&args.identity, &context.layers),
                 overrides: push_settings::with_job(overrides, &context.layers),
                 explain: args.explain,
                 check: args.check,

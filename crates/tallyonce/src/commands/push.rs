@@ -75,7 +75,12 @@ async fn push(
         return Ok(Exit::Success);
     }
     if let Some(path) = &settings.seal {
-        return seal(path, push, object);
+        if settings.place.typed_destination() {
+            let warning =
+                "--to is not used with --seal: nothing is sent, and `tallyonce flush` says where to".to_owned();
+            warn(output, object, &[warning]);
+        }
+        return seal(path, push, settings.json, output, object);
     }
     send(settings, &target, push, output, object).await
 }
@@ -207,7 +212,14 @@ fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports:
     })
 }
 
-fn seal(path: &std::path::Path, push: Arc<Push>, object: &mut PushObject) -> Result<Exit, Failure> {
+fn seal(
+    path: &std::path::Path,
+    push: Arc<Push>,
+    json: bool,
+    output: Output,
+    object: &mut PushObject,
+) -> Result<Exit, Failure> {
+    let place = push.place.clone();
     let parcel = Parcel::pack_for_any(push, SystemClock::new().utc_rfc3339()).map_err(|error| packing(&error))?;
     parcel.seal(path).map_err(|error| {
         Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
@@ -215,6 +227,9 @@ fn seal(path: &std::path::Path, push: Arc<Push>, object: &mut PushObject) -> Res
     object.delivery.chunks = 1;
     object.delivery.bytes = parcel.body.len() as u64;
     object.ends(State::Sealed, Exit::Success);
+    if !json {
+        output.note(&summary::sealed(path, &place));
+    }
     Ok(Exit::Success)
 }
 
@@ -239,7 +254,8 @@ async fn send(
     object.at_server(repository.server());
     let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
     let entry = courier::put(&outbox, &parcel)?;
-    let mut courier = Courier::new(repository.target()?, settings.deadline.value, stop, output);
+    let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
+    let mut courier = Courier::new(opened, settings.deadline.value, stop, output);
     let before = object.warnings.len();
     courier.hand_over(&outbox, entry, &parcel, object).await?;
     for warning in &object.warnings[before..] {

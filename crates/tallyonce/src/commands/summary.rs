@@ -1,9 +1,10 @@
 //! The closing words of a delivery, for people. Must not decide anything.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
-use domain::Counts;
 use domain::ci::Identity;
+use domain::{Counts, Place};
 
 use crate::failure::State;
 use crate::object::PushObject;
@@ -56,6 +57,16 @@ pub(crate) fn closing(object: &PushObject) -> String {
     text
 }
 
+/// Where a sealed push is, and what delivers it.
+pub(crate) fn sealed(path: &Path, place: &Place) -> String {
+    let Place { project, cycle, run, .. } = place;
+    format!(
+        "nothing is sent; a job that may deliver it says: tallyonce flush {} --to DEST --project {project} --cycle {cycle} \
+         --run {run}",
+        path.display()
+    )
+}
+
 /// What would be pushed, and where each setting came from.
 pub(crate) fn dry_run(
     object: &PushObject,
@@ -67,7 +78,7 @@ pub(crate) fn dry_run(
     let _ = writeln!(text, "round          {}", identity.round);
     for part in &identity.explained {
         let place = if part.in_key { "" } else { ", not in the key" };
-        let _ = writeln!(text, "  {:<12} {}  ({}{place})", part.part, part.value, part.source);
+        let _ = writeln!(text, "  {:<12} {}  ({}{place})", part.part, part.value, settings.sources.of(part.source));
     }
     for (name, value) in shown {
         let _ = writeln!(text, "{name:<14} {value}");

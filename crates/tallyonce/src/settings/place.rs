@@ -17,6 +17,8 @@ const STORE: &str = "sqlite:tallyonce.db";
 #[derive(Debug)]
 pub(crate) struct PlaceSettings {
     to: Option<Setting<Destination>>,
+    /// The flag that gives it.
+    flag: &'static str,
     project: Option<Setting<ProjectId>>,
     cycle: Option<Setting<CycleName>>,
 }
@@ -67,6 +69,7 @@ impl PlaceSettings {
         let to = to.map(|setting| destination(&setting.value, setting.source)).transpose()?;
         Ok(Self {
             to,
+            flag: if id == "from" { "--from" } else { "--to" },
             project: layers.pick("project", project, "project", |f| f.project.clone()),
             cycle: layers.pick("cycle", cycle, "cycle", |f| f.cycle.clone()),
         })
@@ -94,6 +97,13 @@ impl PlaceSettings {
         }
         if hints.in_ci {
             let ci = hints.platform.unwrap_or("CI");
+            if self.flag == "--from" {
+                return Err(Failure::usage(
+                    format!("this is {ci}, and nothing says what to read: there is no default here"),
+                    "Name what the pushes went to: --from https://… or --from sqlite:PATH (or TALLYONCE_FROM, TALLYONCE_TO, \
+                     or `to` in tallyonce.toml).",
+                ));
+            }
             return Err(Failure::usage(
                 format!(
                     "this is {ci}, and no destination is given: a file in the working folder dies with the runner, so \
@@ -146,6 +156,11 @@ impl PlaceSettings {
                 "Name it: --cycle NAME, such as the branch, or pr-N.",
             )
         })
+    }
+
+    /// True if somebody typed the destination, rather than set it for every command.
+    pub(crate) fn typed_destination(&self) -> bool {
+        self.to.as_ref().is_some_and(|setting| matches!(setting.source, Source::Flag(_)))
     }
 
     /// The project, if it is said.
@@ -203,7 +218,7 @@ mod tests {
 
     fn settings(to: Option<&str>) -> PlaceSettings {
         let to = to.map(|text| destination(text, Source::Flag("--to".into())).unwrap());
-        PlaceSettings { to, project: None, cycle: None }
+        PlaceSettings { to, flag: "--to", project: None, cycle: None }
     }
 
     fn env(pairs: &[(&str, &str)]) -> Env {

@@ -27,6 +27,8 @@ pub(crate) struct PushSettings {
     pub place: PlaceSettings,
     /// What replaces the platform's identity.
     pub overrides: Overrides,
+    /// Where that came from.
+    pub sources: PartSources,
     /// How many pushes the job makes.
     pub expect: Option<u32>,
     /// The reports' format.
@@ -69,11 +71,17 @@ impl PushSettings {
         let fail_on = layers.pick("fail_on", args.fail_on.map(word), "push.fail-on", |f| f.push.fail_on);
         let overrides = with_job(overrides(&args.identity, layers)?, layers);
         let from_file = || layers.file().and_then(|f| f.push.paths.clone()).unwrap_or_default();
+        let expect = layers.pick("expect", args.expect, "push.expect", |f| f.push.expect);
+        if let Some(Setting { value: 0, source }) = &expect {
+            let what = format!("{source}: a job that is expected to push 0 times never completes");
+            return Err(Failure::usage(what, "Give the number of pushes over all shards and variants, at least 1."));
+        }
         Ok(Self {
             paths: if args.paths.is_empty() { from_file() } else { args.paths },
             place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
+            sources: PartSources::of_flags(&args.identity, layers),
             overrides,
-            expect: layers.pick("expect", args.expect, "push.expect", |f| f.push.expect).map(|s| s.value),
+            expect: expect.map(|setting| setting.value),
             format: layers.pick("format", args.format, "push.format", |f| f.push.format).map(|s| s.value),
             on_difference,
             deadline: deadline(args.deadline, layers),
@@ -128,6 +136,34 @@ pub(crate) fn overrides(args: &IdentityArgs, layers: &Layers<'_>) -> Result<Over
 pub(crate) fn with_job(overrides: Overrides, layers: &Layers<'_>) -> Overrides {
     let from_file = || layers.file().and_then(|f| f.push.job.clone());
     Overrides { job: overrides.job.or_else(from_file), ..overrides }
+}
+
+/// Where the parts of the identity came from that were not derived: a flag's name stands for its variable and its key in
+/// the file too, until somebody asks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PartSources(Vec<(&'static str, Source)>);
+
+impl PartSources {
+    /// Of these flags.
+    pub(crate) fn of_flags(args: &IdentityArgs, layers: &Layers<'_>) -> Self {
+        let ids = ["run", "attempt", "job", "shard", "variant", "round"];
+        let flags = ["--run", "--attempt", "--job", "--shard", "--variant", "--round"];
+        let mut sources: Vec<_> =
+            flags.into_iter().zip(ids).map(|(flag, id)| (flag, layers.typed_source(id))).collect();
+        if args.job.is_none()
+            && let Some(file) = layers.file()
+        {
+            sources.retain(|(flag, _)| *flag != "--job");
+            sources.push(("--job", Source::File(file.path.clone(), "push.job".to_owned())));
+        }
+        Self(sources)
+    }
+
+    /// What is said of a part whose derivation names this source.
+    pub(crate) fn of(&self, source: &'static str) -> String {
+        let found = self.0.iter().find(|(flag, _)| *flag == source);
+        found.map_or_else(|| source.to_owned(), |(_, source)| source.to_string())
+    }
 }
 
 /// Each flag is one pair, whatever it holds; the variable holds several, separated by commas.

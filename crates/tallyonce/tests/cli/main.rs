@@ -7,6 +7,7 @@ mod help;
 mod outbox;
 mod reading;
 mod usage;
+mod words;
 
 use std::time::Duration;
 

@@ -90,6 +90,62 @@ fn a_signal_stops_at_once_and_keeps_the_push() {
 }
 
 #[test]
+fn behind_an_unconfirmed_entry_the_later_ones_of_its_key_wait() {
+    let desk = Desk::with_report();
+    let mut server = server(&desk);
+    let url = server.url();
+    server.kill9().unwrap();
+    let push = ["push", "r.xml", "--project", "p", "--to", &url, "--deadline", "0s", "--run"];
+    desk.run(75, &[&push[..], &["1"]].concat());
+    desk.file("r.xml", crate::ALL_PASS);
+    desk.run(75, &[&push[..], &["1"]].concat());
+    desk.run(75, &[&push[..], &["2"]].concat());
+    let finished = desk.run(75, &["flush", "--to", &url, "--deadline", "0s", "--json"]);
+    let objects: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let tries: Vec<u64> = objects.iter().map(|object| object["delivery"]["attempts"].as_u64().unwrap()).collect();
+    assert_eq!(tries, [1, 0, 1], "{finished}");
+    assert!(finished.stderr.contains("goes first"), "{finished}");
+    server.restart().unwrap();
+    // In their order now: the first is recorded, the second differs, the third is another run's.
+    let finished = desk.run(5, &["flush", "--to", &url, "--json"]);
+    let objects: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let states: Vec<&str> = objects.iter().map(|object| object["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["recorded", "differs", "recorded"], "{finished}");
+    assert!(finished.stderr.contains("stays in the outbox"), "{finished}");
+}
+
+#[test]
+fn a_push_waits_for_another_process_that_delivers_an_earlier_one() {
+    let desk = Desk::with_report();
+    let server = server(&desk);
+    let url = server.url();
+    server.process().unwrap().pause();
+    let push = ["push", "r.xml", "--run", "1", "--project", "p", "--to", &url, "--json", "-v"];
+    let first = desk.command(&push).start().unwrap();
+    first.find_in_stderr(crate::PATIENCE, |text| text.contains("sending").then_some(())).unwrap();
+    desk.file("r.xml", crate::ALL_PASS);
+    let second = desk.command(&push).start().unwrap();
+    second.find_in_stderr(crate::PATIENCE, |text| text.contains("waiting for it").then_some(())).unwrap();
+    server.process().unwrap().resume();
+    let (first, second) = (first.wait(crate::PATIENCE).unwrap(), second.wait(crate::PATIENCE).unwrap());
+    assert_eq!((first.code, &object(&first)["state"]), (Some(0), &"recorded".into()), "{first}");
+    assert_eq!((second.code, &object(&second)["state"]), (Some(5), &"differs".into()), "{second}");
+}
+
+#[test]
+fn a_damaged_entry_is_said_and_the_others_are_delivered() {
+    let desk = Desk::with_report();
+    let push = ["push", "r.xml", "--run", "1", "--project", "p", "--to", "http://127.0.0.1:9", "--deadline", "0s"];
+    desk.run(75, &push);
+    let torn = "tallyonce parcel 1\n";
+    desk.file(".tallyonce/outbox/00000009-0000000000000000-0000000000000000.push", torn);
+    let finished = desk.run(75, &["flush", "--to", "http://127.0.0.1:9", "--deadline", "0s", "--json"]);
+    let states: Vec<String> =
+        finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["state"].to_string()).collect();
+    assert_eq!(states, ["\"unreadable\"", "\"not_sent\""], "{finished}");
+}
+
+#[test]
 fn serve_ends_when_it_is_told() {
     let desk = Desk::with_report();
     let mut server = server(&desk);
