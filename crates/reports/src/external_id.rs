@@ -3,6 +3,8 @@
 
 use domain::limits;
 
+use crate::text::any_pair;
+
 /// Properties that hold ids, one or several.
 const PROPERTIES: [&[u8]; 6] =
     [b"testrail_case_id", b"testrail_case_ids", b"test_id", b"test_key", b"requirement", b"requirements"];
@@ -42,11 +44,11 @@ pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
     }
 }
 
-/// A quick look without branches: most names hold none.
+/// A quick look: most names hold none.
 fn may_hold_ids(bytes: &[u8]) -> bool {
-    let pairs = bytes.iter().zip(bytes.get(1..).unwrap_or_default());
-    let marks = pairs.filter(|pair| matches!(pair, (b'[', _) | (b'_', b'C') | (b'-', b'T'))).count();
-    marks > 0 || bytes.first() == Some(&b'C')
+    let Some((first, behind)) = bytes.split_first() else { return false };
+    let mark = |a, b| a == b'[' || (a == b'_' && b == b'C') || (a == b'-' && b == b'T');
+    *first == b'C' || any_pair(&bytes[..behind.len()], behind, mark)
 }
 
 /// `C123` in brackets or parted by `_`; `KEY-T12` anywhere; `KEY-7` in brackets.

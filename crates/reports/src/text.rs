@@ -35,24 +35,21 @@ impl std::ops::BitOrAssign for Oddities {
 /// An attribute value as text; borrowed when nothing in it needs a change. Forbidden characters stay in: names are
 /// normalised by `domain`, messages by [`Bounded::finish`].
 pub(crate) fn value<'a>(raw: &'a [u8], odd: &mut Oddities) -> Cow<'a, str> {
-    let mut bytes = Cow::Borrowed(raw);
-    if memchr::memchr(b'&', raw).is_some() {
-        let mut out = Vec::with_capacity(raw.len());
-        odd.entity |= unescape_into(raw, &mut out);
-        bytes = Cow::Owned(out);
+    // Nearly every value is plain, and one look tells.
+    let plain = !any_byte(raw, |b| b < 0x20 || b == b'&');
+    if plain || memchr::memchr(b'&', raw).is_none() {
+        odd.control |= !plain && has_control(raw);
+        let text = lossy(raw);
+        odd.invalid |= matches!(text, Cow::Owned(_));
+        return text;
     }
-    odd.control |= has_control(&bytes);
-    match bytes {
-        Cow::Borrowed(bytes) => {
-            let text = lossy(bytes);
-            odd.invalid |= matches!(text, Cow::Owned(_));
-            text
-        }
-        Cow::Owned(bytes) => Cow::Owned(String::from_utf8(bytes).unwrap_or_else(|e| {
-            odd.invalid = true;
-            String::from_utf8_lossy(e.as_bytes()).into_owned()
-        })),
-    }
+    let mut out = Vec::with_capacity(raw.len());
+    odd.entity |= unescape_into(raw, &mut out);
+    odd.control |= has_control(&out);
+    Cow::Owned(String::from_utf8(out).unwrap_or_else(|e| {
+        odd.invalid = true;
+        String::from_utf8_lossy(e.as_bytes()).into_owned()
+    }))
 }
 
 /// As `String::from_utf8_lossy`, which walks even sound bytes piece by piece.
@@ -62,8 +59,34 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 
 /// Characters below the blank that XML 1.0 forbids.
 fn has_control(bytes: &[u8]) -> bool {
-    bytes.iter().filter(|b| **b < 0x20).count() > 0
-        && bytes.iter().any(|b| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r'))
+    any_byte(bytes, |b| b < 0x20 && b != b'\t' && b != b'\n' && b != b'\r')
+}
+
+/// True if `is` holds for any byte.
+fn any_byte(bytes: &[u8], is: impl Fn(u8) -> bool) -> bool {
+    any_pair(bytes, bytes, |b, _| is(b))
+}
+
+/// True if `is` holds for any two bytes at the same place of both slices, which are equally long. Looks at blocks without
+/// leaving early, which makes a few wide instructions of each if `is` is a few comparisons.
+pub(crate) fn any_pair(a: &[u8], b: &[u8], is: impl Fn(u8, u8) -> bool) -> bool {
+    const BLOCK: usize = 16;
+    let of_block = |a: &[u8; BLOCK], b: &[u8; BLOCK]| {
+        let mut found = [0; BLOCK];
+        for i in 0..BLOCK {
+            found[i] = u8::from(is(a[i], b[i]));
+        }
+        u128::from_ne_bytes(found) != 0
+    };
+    let ((blocks_a, _), (blocks_b, _)) = (a.as_chunks(), b.as_chunks());
+    match (a.last_chunk(), b.last_chunk()) {
+        // The last block may overlap the one before it.
+        (Some(last_a), Some(last_b)) => {
+            let mut blocks = blocks_a.iter().zip(blocks_b).chain(std::iter::once((last_a, last_b)));
+            blocks.any(|(a, b)| of_block(a, b))
+        }
+        _ => a.iter().zip(b).any(|(a, b)| is(*a, *b)),
+    }
 }
 
 /// The longest reference that is resolved, in bytes, `&` and `;` included.
@@ -162,6 +185,13 @@ impl Bounded {
         self.tail.extend(piece);
     }
 
+    /// Empty again.
+    pub(crate) fn clear(&mut self) {
+        if !self.head.is_empty() {
+            *self = Self::with_end(self.end_bytes);
+        }
+    }
+
     /// True if nothing but white space was pushed.
     pub(crate) fn is_blank(&self) -> bool {
         self.head.trim_ascii().is_empty() && self.tail.is_empty()
@@ -195,7 +225,7 @@ fn whole_characters(bytes: &[u8]) -> usize {
 pub(crate) fn clean(bytes: &[u8], odd: &mut Oddities) -> String {
     let text = lossy(bytes.trim_ascii());
     odd.invalid |= matches!(text, Cow::Owned(_));
-    if !has_control(text.as_bytes()) && !text.contains('\r') {
+    if !any_byte(text.as_bytes(), |b| b < 0x20 && b != b'\t' && b != b'\n') {
         return text.into_owned();
     }
     odd.control |= has_control(text.as_bytes());

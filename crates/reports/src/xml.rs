@@ -59,7 +59,7 @@ fn broken<T>(what: impl Into<String>) -> Result<T, XmlError> {
 pub(crate) struct Cursor<R> {
     window: Window<R>,
     in_cdata: bool,
-    /// Name or text of the current token, and its attributes.
+    /// Name or text of the current token, and the local names and values of its attributes.
     span: Span,
     attributes: Vec<(Span, Span)>,
     /// Names of the open elements, one behind the other, and where each begins.
@@ -95,7 +95,7 @@ impl<R: Read> Cursor<R> {
     /// Local names and raw values of the current start tag, as written.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let token = &self.window.bytes[self.window.token..];
-        self.attributes.iter().map(|(name, value)| (local(&token[name.from..name.to]), &token[value.from..value.to]))
+        self.attributes.iter().map(|(name, value)| (&token[name.from..name.to], &token[value.from..value.to]))
     }
 
     /// The raw value of an attribute of the current start tag.
@@ -106,6 +106,11 @@ impl<R: Read> Cursor<R> {
     /// True if a DOCTYPE declared entities.
     pub(crate) fn entities_declared(&self) -> bool {
         self.entities_declared
+    }
+
+    /// The line, from 1, of the current token.
+    pub(crate) fn line(&mut self) -> u64 {
+        self.window.line()
     }
 
     /// Line and column, from 1, of the current token, or of the place where there is none.

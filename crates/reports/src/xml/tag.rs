@@ -14,7 +14,8 @@ pub(super) struct Span {
 
 /// The name without its prefix.
 pub(super) fn local(name: &[u8]) -> &[u8] {
-    match memchr(b':', name) {
+    // Names are too short for a call.
+    match name.iter().position(|b| *b == b':') {
         Some(at) => &name[at + 1..],
         None => name,
     }
@@ -25,14 +26,48 @@ pub(super) fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(&name[..name.len().min(60)]).escape_debug().to_string()
 }
 
+/// What a byte means outside of values; the kinds are bits, and letters of names have none.
+const BLANK: u8 = 1;
+const SLASH_OR_GREATER: u8 = 2;
+const EQUALS: u8 = 4;
+const COLON: u8 = 8;
+
+static KINDS: [u8; 256] = kinds();
+
+const fn kinds() -> [u8; 256] {
+    let mut kinds = [0; 256];
+    let mut b = 0;
+    while b < 0x80 {
+        kinds[b as usize] = match b {
+            b'>' | b'/' => SLASH_OR_GREATER,
+            b'=' => EQUALS,
+            b':' => COLON,
+            _ if b.is_ascii_whitespace() => BLANK,
+            _ => 0,
+        };
+        b += 1;
+    }
+    kinds
+}
+
+/// The next place, from `at`, where a byte of these kinds stands.
+fn find(tag: &[u8], at: usize, kinds: u8) -> Option<usize> {
+    tag[at..].iter().position(|b| KINDS[usize::from(*b)] & kinds != 0).map(|n| at + n)
+}
+
+/// The next place, from `at`, that is not blank; mostly `at` itself.
+fn find_dark(tag: &[u8], at: usize) -> Option<usize> {
+    tag[at..].iter().position(|b| KINDS[usize::from(*b)] != BLANK).map(|n| at + n)
+}
+
 /// Finds the parts of the start tag at the beginning of `tag`: its length, the end of its name, and whether it is
-/// empty. `Err(None)` if it is not whole.
+/// empty; of attributes the local name and the value. `Err(None)` if it is not whole.
 pub(super) fn scan_tag(tag: &[u8], attributes: &mut Vec<(Span, Span)>) -> Result<(usize, usize, bool), Option<String>> {
     attributes.clear();
-    let name_end = 1 + tag[1..].iter().position(|b| ends_name(*b)).ok_or(None)?;
+    let name_end = find(tag, 1, BLANK | SLASH_OR_GREATER).ok_or(None)?;
     let mut i = name_end;
     loop {
-        i += tag[i..].iter().position(|b| !b.is_ascii_whitespace()).ok_or(None)?;
+        i = find_dark(tag, i).ok_or(None)?;
         match tag[i] {
             b'>' => return Ok((i + 1, name_end, false)),
             b'/' => {
@@ -45,21 +80,24 @@ pub(super) fn scan_tag(tag: &[u8], attributes: &mut Vec<(Span, Span)>) -> Result
             _ => {}
         }
         let from = i;
-        i += tag[i..].iter().position(|b| ends_name(*b) || *b == b'=').ok_or(None)?;
-        let name = Span { from, to: i };
-        i += tag[i..].iter().position(|b| !b.is_ascii_whitespace()).ok_or(None)?;
-        if tag[i] != b'=' || name.from == name.to {
+        i = find(tag, i, BLANK | SLASH_OR_GREATER | EQUALS | COLON).ok_or(None)?;
+        let mut name = Span { from, to: i };
+        if tag[i] == b':' {
+            i = find(tag, i, BLANK | SLASH_OR_GREATER | EQUALS).ok_or(None)?;
+            name = Span { from: name.to + 1, to: i };
+        }
+        i = find_dark(tag, i).ok_or(None)?;
+        if tag[i] != b'=' || i == from {
             let text = shown(&tag[from..tag.len().min(from + 40)]);
             return Err(Some(format!(
                 "text that is no attribute inside the tag <{}>: {text}",
                 shown(&tag[1..name_end])
             )));
         }
-        i += 1;
-        i += tag[i..].iter().position(|b| !b.is_ascii_whitespace()).ok_or(None)?;
+        i = find_dark(tag, i + 1).ok_or(None)?;
         let quote = tag[i];
         if !matches!(quote, b'"' | b'\'') {
-            return Err(Some(format!("the attribute {} without quotes", shown(&tag[name.from..name.to]))));
+            return Err(Some(format!("the attribute {} without quotes", shown(&tag[from..name.to]))));
         }
         i += 1;
         let length = memchr(quote, &tag[i..]).ok_or(None)?;
@@ -69,8 +107,4 @@ pub(super) fn scan_tag(tag: &[u8], attributes: &mut Vec<(Span, Span)>) -> Result
         attributes.push((name, Span { from: i, to: i + length }));
         i += length + 1;
     }
-}
-
-fn ends_name(b: u8) -> bool {
-    b.is_ascii_whitespace() || matches!(b, b'>' | b'/')
 }

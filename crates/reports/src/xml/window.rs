@@ -28,9 +28,10 @@ pub(super) struct Window<R> {
 struct Lines {
     /// Bytes of the input before the window.
     before: u64,
-    /// Up to where in the window lines are counted, how many, and the offset in the input after the last line end.
+    /// Up to where in the window lines are counted, and how many.
     counted: usize,
     count: u64,
+    /// The offset in the input after the last line end before the window.
     line_start: u64,
 }
 
@@ -39,11 +40,23 @@ impl Lines {
         if to > self.counted {
             let bytes = &window[self.counted..to];
             self.count += memchr::memchr_iter(b'\n', bytes).count() as u64;
-            if let Some(last) = memrchr(b'\n', bytes) {
-                self.line_start = self.before + (self.counted + last) as u64 + 1;
-            }
             self.counted = to;
         }
+    }
+
+    /// The offset in the input after the last line end that is counted.
+    fn start(&self, window: &[u8]) -> u64 {
+        memrchr(b'\n', &window[..self.counted]).map_or(self.line_start, |last| self.before + last as u64 + 1)
+    }
+
+    /// The first bytes of the window are given up.
+    fn leave(&mut self, window: &[u8], bytes: usize) {
+        self.count_to(window, bytes);
+        if let Some(last) = memrchr(b'\n', &window[..bytes]) {
+            self.line_start = self.before + last as u64 + 1;
+        }
+        self.before += bytes as u64;
+        self.counted -= bytes;
     }
 }
 
@@ -63,12 +76,17 @@ impl<R: Read> Window<R> {
         self.lines.count + 1
     }
 
-    /// Line and column, from 1, of the current token, or of the place where there is none.
+    /// The line, from 1, of the current token, or of the place where there is none.
+    pub(super) fn line(&mut self) -> u64 {
+        // A place before what is counted already (a token given back) is on the line counted last.
+        self.line_at(self.token.min(self.end))
+    }
+
+    /// As [`Window::line`], and the column, from 1.
     pub(super) fn position(&mut self) -> (u64, u64) {
-        self.lines.count_to(&self.bytes, self.token.min(self.end));
-        let column = (self.lines.before + self.token as u64).saturating_sub(self.lines.line_start) + 1;
-        // A position before what is counted already (a token given back) is on the line counted last.
-        (self.lines.count + 1, column)
+        let line = self.line();
+        let start = self.lines.start(&self.bytes);
+        (line, (self.lines.before + self.token as u64).saturating_sub(start) + 1)
     }
 
     /// The bytes ahead, at least `want` of them unless the input is shorter.
@@ -90,10 +108,8 @@ impl<R: Read> Window<R> {
         }
         let keep = self.token.min(self.at);
         if keep > 0 {
-            self.lines.count_to(&self.bytes, keep);
+            self.lines.leave(&self.bytes, keep);
             self.bytes.copy_within(keep..self.end, 0);
-            self.lines.before += keep as u64;
-            self.lines.counted -= keep;
             (self.at, self.end, self.token) = (self.at - keep, self.end - keep, self.token - keep);
         }
         if self.end == self.bytes.len() {

@@ -94,7 +94,7 @@ impl Junit<'_> {
                 _ => {}
             }
         }
-        case.line = self.xml.position().0;
+        case.line = self.xml.line();
         if unknown_status {
             self.notices.note(Kind::UnknownStatus, case.line);
         }

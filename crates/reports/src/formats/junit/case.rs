@@ -57,8 +57,8 @@ impl Case {
         (self.error, self.failure, self.skipped, self.todo, self.cut) = (false, false, false, false, 0);
         self.attempts.clear();
         self.external_ids.clear();
-        self.bad = Bounded::default();
-        self.skip = Bounded::default();
+        self.bad.clear();
+        self.skip.clear();
     }
 
     /// A child of this kind began; `todo` is node:test's mark of an expected failure.
@@ -219,7 +219,7 @@ impl Gathered {
         let (text, cut) = self.text.finish(odd);
         if text.is_empty() {
             (message, cut)
-        } else if message.is_empty() || text.contains(message.as_str()) {
+        } else if text.starts_with(&message) || text.contains(&message) {
             (text, cut)
         } else {
             (format!("{message}\n{text}"), cut)

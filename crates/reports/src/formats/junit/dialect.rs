@@ -29,9 +29,23 @@ pub(super) enum Dialect {
 pub(super) struct Name {
     pub(super) suite: Vec<String>,
     pub(super) class: String,
+    /// What it was made from: the dialect, depth and number of the innermost suite, and the class as written.
+    made_from: Option<(Dialect, usize, u32)>,
+    made_from_class: String,
 }
 
 impl Name {
+    /// Who a testcase within `suites` is about; see [`Dialect::identify`]. The number of a suite stands for it and all
+    /// around it.
+    pub(super) fn update(&mut self, dialect: Dialect, suites: &[Suite], class: &str) {
+        let from = Some((dialect, suites.len(), suites.last().map_or(0, |suite| suite.number)));
+        if self.made_from != from || self.made_from_class != class {
+            dialect.identify(suites, class, self);
+            self.made_from = from;
+            class.clone_into(&mut self.made_from_class);
+        }
+    }
+
     fn set<'a>(&mut self, path: impl Iterator<Item = &'a str>, class: &str) {
         let mut depth = 0;
         for part in path {
@@ -220,7 +234,8 @@ mod tests {
 
     impl Dialect {
         fn item(self, suites: &[Suite], class: &str, name: &str) -> ItemName {
-            let mut parts = Name { suite: vec!["left over".to_owned(); 3], class: "left over".to_owned() };
+            let mut parts =
+                Name { suite: vec!["left over".to_owned(); 3], class: "left over".to_owned(), ..Name::default() };
             self.identify(suites, class, &mut parts);
             ItemName::new(&parts.suite, Some(parts.class.as_str()), name)
         }

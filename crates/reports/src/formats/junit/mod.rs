@@ -170,7 +170,7 @@ impl<'a> Junit<'a> {
 
     /// What stands behind a whole report and is none: said, and no reason to lose the report.
     fn behind(&mut self) {
-        let (line, _) = self.xml.position();
+        let line = self.line();
         self.notices.note(Kind::TextBehind, line);
         self.end(None);
     }
@@ -191,7 +191,7 @@ impl<'a> Junit<'a> {
     }
 
     fn line(&mut self) -> u64 {
-        self.xml.position().0
+        self.xml.line()
     }
 
     /// Counts what was odd; an entity that the file itself declares is more than odd.
@@ -308,7 +308,7 @@ impl<'a> Junit<'a> {
         self.open_cases -= 1;
         let case = &mut self.cases[self.open_cases];
         external_id::from_name(&case.name, &mut case.external_ids);
-        self.dialect.identify(&self.suites, &case.class, &mut self.name);
+        self.name.update(self.dialect, &self.suites, &case.class);
         self.document.reruns += case.attempts.len() as u64;
         self.document.cases += 1;
         self.document.in_suites += u64::from(!self.suites.is_empty());
