@@ -9,7 +9,7 @@ use domain::round::listing_order;
 use domain::{CycleName, ItemHash, ProjectId, Variant};
 use rusqlite::params;
 
-use super::cache::Caches;
+use super::cache::{Caches, CycleState};
 use super::connect::broken;
 use super::content::{Snap, blob, fold, names_of};
 use super::facts::{Missing, Scope, scope};
@@ -59,15 +59,17 @@ pub(super) fn not_seen_since(
     Ok(found)
 }
 
-/// The same without names, remembered for each state of the cycle.
+/// The same without names, remembered for the cycle's state.
 pub(super) fn unseen(snap: &Snap<'_>, caches: &Caches, scope: &Scope) -> Result<Arc<Vec<Unseen>>, StoreError> {
     let places = scope.rows.iter().zip(&scope.standings);
-    let key: Vec<_> = places.map(|(row, standing)| ((row.id, row.version), standing.authoritative)).collect();
-    if let Some(known) = caches.unseen.get(&key) {
+    let state: CycleState = places.map(|(row, standing)| ((row.id, row.version), standing.authoritative)).collect();
+    if let Some((of, known)) = caches.unseen.get(&scope.cycle)
+        && *of == state
+    {
         return Ok(known);
     }
     let found = Arc::new(search(snap, scope)?);
-    caches.unseen.put(key, Arc::clone(&found));
+    caches.unseen.put(scope.cycle, (Arc::new(state), Arc::clone(&found)));
     Ok(found)
 }
 
