@@ -212,22 +212,20 @@ pub struct Claim {
     pub attempt: Option<Ordinal>,
 }
 
-impl Claim {
-    /// Which of two claims counts (design, section 7, overlaps): a promoted or revised verdict before one that is not;
-    /// else the one of the higher attempt; else the worst. A draw stays with `self`, and is flaky if either is.
-    pub fn against(self, other: Claim) -> Claim {
-        let other_wins = match (self.elevated, other.elevated) {
-            (true, false) => false,
-            (false, true) => true,
-            _ => match (self.attempt, other.attempt) {
-                (Some(mine), Some(theirs)) if mine != theirs => theirs > mine,
-                _ => other.light.status.badness() > self.light.status.badness(),
-            },
-        };
-        let mut winner = if other_wins { other } else { self };
-        if self.light.status == other.light.status && self.elevated == other.elevated && self.attempt == other.attempt {
-            winner.light.bad_before |= self.light.bad_before | other.light.bad_before;
-        }
-        winner
-    }
+/// Which of the claims on one item and variant counts (design, section 7, overlaps): promoted or revised verdicts before
+/// those that are not; of these the highest attempt, where attempts are known; of these the worst. Gives its place, and
+/// what counts: flaky if any equal one is. Of equal claims the first is named.
+///
+/// Over all claims at once, never pair by pair: a claim without an attempt competes with whatever is left, and pairs
+/// would come out by the order in which the pushes arrived.
+pub fn settle(claims: &[Claim]) -> Option<(usize, Light)> {
+    let elevated = claims.iter().any(|claim| claim.elevated);
+    let tier = || claims.iter().enumerate().filter(|(_, claim)| claim.elevated == elevated);
+    let highest = tier().filter_map(|(_, claim)| claim.attempt).max();
+    let left = || tier().filter(|(_, claim)| claim.attempt.is_none() || claim.attempt == highest);
+    let (at, winner) = left()
+        .reduce(|best, next| if next.1.light.status.badness() > best.1.light.status.badness() { next } else { best })?;
+    let status = winner.light.status;
+    let bad_before = left().any(|(_, claim)| claim.light.status == status && claim.light.bad_before);
+    Some((at, Light { status, bad_before }))
 }

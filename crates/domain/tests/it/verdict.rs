@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::verdict::{Change, Claim, Light, RevisionKind, View};
+use domain::verdict::{Change, Claim, Light, RevisionKind, View, settle};
 use domain::{Counts, ItemHash, Ordinal, Status};
 use proptest::prelude::*;
 
@@ -96,13 +96,16 @@ proptest! {
             .into_iter()
             .map(|(light, elevated, attempt)| Claim { light, elevated, attempt: attempt.map(Ordinal) })
             .collect();
-        // Attempts are all known or all unknown: one platform counts them or doesn't.
-        let known = claims.iter().all(|c| c.attempt.is_some());
-        let claims: Vec<Claim> =
-            claims.into_iter().map(|c| Claim { attempt: c.attempt.filter(|_| known), ..c }).collect();
-        let forwards = claims.iter().copied().reduce(Claim::against).unwrap();
-        let backwards = claims.iter().rev().copied().reduce(Claim::against).unwrap();
-        prop_assert_eq!((forwards.light.status, forwards.light.is_flaky()), (backwards.light.status, backwards.light.is_flaky()));
+        let (at, light) = settle(&claims).unwrap();
+        for turn in 1..claims.len() {
+            let mut turned = claims.clone();
+            turned.rotate_left(turn);
+            prop_assert_eq!(settle(&turned).unwrap().1, light, "by order of arrival");
+            turned.reverse();
+            prop_assert_eq!(settle(&turned).unwrap().1, light, "by order of arrival");
+        }
+        prop_assert_eq!(claims[at].light.status, light.status);
+        prop_assert_eq!(settle(&claims[..1]).unwrap(), (0, claims[0].light), "alone it counts as it is");
     }
 }
 
@@ -111,8 +114,21 @@ fn a_revised_verdict_goes_before_one_that_is_not() {
     let light = |status| Light { status, bad_before: false };
     let revised = Claim { light: light(Status::Passed), elevated: true, attempt: Some(Ordinal(1)) };
     let plain = Claim { light: light(Status::Failed), elevated: false, attempt: Some(Ordinal(2)) };
-    assert_eq!(plain.against(revised), revised);
-    assert_eq!(revised.against(plain), revised);
+    assert_eq!(settle(&[plain, revised]), Some((1, revised.light)));
+    assert_eq!(settle(&[revised, plain]), Some((0, revised.light)));
+}
+
+#[test]
+fn an_unknown_attempt_competes_with_the_highest_known_one() {
+    let claim = |status, attempt: Option<u64>| Claim {
+        light: Light { status, bad_before: false },
+        elevated: false,
+        attempt: attempt.map(Ordinal),
+    };
+    let (first, unknown, second) =
+        (claim(Status::Failed, Some(1)), claim(Status::Passed, None), claim(Status::Passed, Some(2)));
+    assert_eq!(settle(&[unknown, second, first]).unwrap().1.status, Status::Passed, "the first attempt is overtaken");
+    assert_eq!(settle(&[claim(Status::Failed, None), second]).unwrap().1.status, Status::Failed, "the loud side");
 }
 
 #[test]
@@ -122,8 +138,8 @@ fn s21_of_one_attempt_the_worst_counts() {
     let all = [Status::Skipped, Status::Passed, Status::Failed, Status::Errored];
     for (worse_at, worse) in all.into_iter().enumerate() {
         for better in &all[..worse_at] {
-            assert_eq!(claim(*better).against(claim(worse)).light.status, worse);
-            assert_eq!(claim(worse).against(claim(*better)).light.status, worse);
+            assert_eq!(settle(&[claim(*better), claim(worse)]).unwrap().1.status, worse);
+            assert_eq!(settle(&[claim(worse), claim(*better)]).unwrap().1.status, worse);
         }
     }
 }

@@ -8,7 +8,7 @@ use domain::round::{RoundChoice, RoundFacts, choose, listing_order};
 use domain::verdict::{Claim, Light, RevisionKind};
 use domain::{Attempt, CycleName, DurationUs, ItemHash, ProjectId, Variant};
 
-use super::model::{Project, Recording, Table, Winner, World, better};
+use super::model::{Project, Recording, Table, Winner, World, best};
 use super::read::project;
 use crate::Absent;
 use crate::cursor::{ItemCursor, variant_tag};
@@ -35,11 +35,8 @@ pub(super) fn union<'a>(project: &'a Project, cycle: &CycleName, facts: &[RoundF
         for (item, winner) in table {
             let plain = |light: Light| Claim { light, elevated: false, attempt: None };
             let next = Winner { claim: plain(winner.claim.light), ..winner };
-            let winner = match all.remove(&item) {
-                Some(mine) => better(mine, next),
-                None => next,
-            };
-            all.insert(item, winner);
+            let winners: Vec<Winner<'_>> = all.remove(&item).into_iter().chain([next]).collect();
+            all.extend(best(&winners).map(|winner| (item, winner)));
         }
     }
     all

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::listing::DeliveryReport;
 use domain::protocol::{Known, KnownRevision};
 use domain::round::{JobFacts, RoundFacts, Standing, VariantFacts, standings};
-use domain::verdict::{Claim, Light, RevisionKind, View};
+use domain::verdict::{Claim, Light, RevisionKind, View, settle};
 use domain::{
     Commit, Counts, CycleName, Digest, Executor, ItemHash, JobName, Ordinal, OrdinalScope, Outcome, Place, ProjectId,
     Push, PushId, PushKey, Receipt, RoundId, RunId, Variant, WorkflowName,
@@ -216,36 +216,28 @@ impl Project {
 
     /// Items of one round.
     pub(super) fn table(&self, cycle: &CycleName, round: &RoundId) -> Table<'_> {
-        let mut table: Table<'_> = BTreeMap::new();
+        let mut table: BTreeMap<(ItemHash, Variant), Vec<Winner<'_>>> = BTreeMap::new();
         for push in self.pushes_of(cycle, round) {
             let view = push.current();
             for hash in &view.hashes {
                 let Some(claim) = push.claim(&view, *hash) else { continue };
                 let key = (*hash, push.place.variant.clone());
-                let next = Winner { push, claim, pushes: 1 };
-                let winner = match table.remove(&key) {
-                    None => next,
-                    Some(mine) => {
-                        let pushes = mine.pushes + 1;
-                        Winner { pushes, ..better(mine, next) }
-                    }
-                };
-                table.insert(key, winner);
+                table.entry(key).or_default().push(Winner { push, claim, pushes: 1 });
             }
         }
-        table
+        let settled = table
+            .into_iter()
+            .filter_map(|(key, winners)| Some((key, Winner { pushes: winners.len() as u32, ..best(&winners)? })));
+        settled.collect()
     }
 }
 
-/// Which of two claims counts, and whose it is.
-pub(super) fn better<'a>(mine: Winner<'a>, other: Winner<'a>) -> Winner<'a> {
-    let claim = mine.claim.against(other.claim);
-    let like = |of: &Winner<'_>| {
-        of.claim.light.status == claim.light.status
-            && of.claim.elevated == claim.elevated
-            && of.claim.attempt == claim.attempt
-    };
-    if like(&mine) { Winner { claim, ..mine } } else { Winner { claim, ..other } }
+/// Which of the claims on one item counts, and whose it is.
+pub(super) fn best<'a>(winners: &[Winner<'a>]) -> Option<Winner<'a>> {
+    let claims: Vec<Claim> = winners.iter().map(|winner| winner.claim).collect();
+    let (at, light) = settle(&claims)?;
+    let claim = Claim { light, ..claims[at] };
+    Some(Winner { claim, ..winners[at] })
 }
 
 /// A table in numbers: counts, and items that more than one push holds.

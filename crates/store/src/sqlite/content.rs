@@ -102,12 +102,6 @@ pub(super) fn claim(verdict: Verdict, revisions: &[RevisionRow]) -> Claim {
     }
 }
 
-/// True if `other` counts where `mine` and it compete. A draw stays with `mine`.
-pub(super) fn other_counts(mine: Claim, other: Claim, winner: Claim) -> bool {
-    let rank = |claim: Claim| (claim.light.status, claim.elevated, claim.attempt);
-    rank(winner) != rank(mine) && rank(winner) == rank(other)
-}
-
 /// A block that holds some of the items asked for.
 pub(super) struct BlockRow {
     pub(super) id: i64,

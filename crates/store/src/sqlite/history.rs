@@ -8,10 +8,10 @@ use domain::verdict::View;
 use domain::{CycleName, ItemHash, ProjectId, Variant};
 use rusqlite::params;
 
-use super::content::{Snap, blob, claim, other_counts, walk};
+use super::content::{Snap, blob, walk};
 use super::detail::reports;
 use super::facts::{Missing, project, scope};
-use super::resolve::{Held, Listing, LoadedPush};
+use super::resolve::{self, Held, Listing, LoadedPush};
 use super::rows;
 use crate::{Absent, StoreError, codec};
 
@@ -96,27 +96,14 @@ fn compete(
     pushes: Vec<LoadedPush>,
     item: ItemHash,
 ) -> Result<Option<Held>, StoreError> {
-    let mut winner: Option<Held> = None;
+    let mut same = Vec::new();
     for push in pushes {
         let view = view_of(snap, &push, item)?;
         let Some(verdict) = view.get(item) else { continue };
-        let at = listing.pushes.len() as u32;
+        same.push(Held { hash: item, variant: 0, push: listing.pushes.len() as u32, pushes: 1, verdict });
         listing.pushes.push(push);
-        let next = Held { hash: item, variant: 0, push: at, pushes: 1, verdict };
-        winner = Some(match winner {
-            None => next,
-            Some(mine) => {
-                let claim_of = |held: &Held| claim(held.verdict, &listing.pushes[held.push as usize].revisions);
-                let (a, b) = (claim_of(&mine), claim_of(&next));
-                let counts = a.against(b);
-                let mut held = if other_counts(a, b, counts) { next } else { mine };
-                held.verdict.light = counts.light;
-                held.pushes = mine.pushes + 1;
-                held
-            }
-        });
     }
-    Ok(winner)
+    Ok(resolve::compete(&listing.pushes, &same))
 }
 
 /// The view of a push on one item alone.

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use domain::round::listing_order;
-use domain::verdict::{Claim, Light, Verdict};
+use domain::verdict::{Claim, Light, Verdict, settle};
 use domain::{Counts, ItemHash, Variant, WorkflowName};
 
-use super::content::{Snap, claim, fold, other_counts};
+use super::content::{Snap, claim, fold};
 use super::facts::Scope;
 use super::rows::{self, PushRow, RevisionRow};
 use crate::StoreError;
@@ -119,37 +119,34 @@ fn round(snap: &Snap<'_>, listing: &Listing, span: std::ops::Range<usize>) -> Re
     if several {
         // Stable, so that equal items stay in the order of recording; and the runs are sorted already.
         entries.sort_by_key(|held| (held.hash, held.variant));
-        entries.dedup_by(|next, kept| {
-            let same = (next.hash, next.variant) == (kept.hash, kept.variant);
-            if same {
-                compete(listing, kept, next);
-            }
-            same
-        });
+        let mut kept: Vec<Held> = Vec::with_capacity(entries.len());
+        for same in entries.chunk_by(|a, b| (a.hash, a.variant) == (b.hash, b.variant)) {
+            kept.extend(compete(&listing.pushes, same));
+        }
+        entries = kept;
     }
     Ok(entries)
 }
 
-fn compete(listing: &Listing, kept: &mut Held, next: &Held) {
-    let claim_of = |held: &Held| claim(held.verdict, &listing.pushes[held.push as usize].revisions);
-    let (mine, other) = (claim_of(kept), claim_of(next));
-    let winner = mine.against(other);
-    if other_counts(mine, other, winner) {
-        kept.push = next.push;
-        kept.verdict.revision = next.verdict.revision;
+/// What counts of one item and variant among pushes of one round.
+pub(super) fn compete(pushes: &[LoadedPush], same: &[Held]) -> Option<Held> {
+    if let [only] = same {
+        return Some(*only);
     }
-    kept.verdict.light = winner.light;
-    kept.pushes += 1;
+    let claims: Vec<Claim> =
+        same.iter().map(|held| claim(held.verdict, &pushes[held.push as usize].revisions)).collect();
+    let (at, light) = settle(&claims)?;
+    let verdict = Verdict { light, ..same[at].verdict };
+    Some(Held { verdict, pushes: same.len() as u32, ..same[at] })
 }
 
 /// Between rounds of different workflows attempts say nothing: the worst counts.
 fn worst(mine: Held, other: Held) -> Held {
     let plain = |light: Light| Claim { light, elevated: false, attempt: None };
-    let (a, b) = (plain(mine.verdict.light), plain(other.verdict.light));
-    let winner = a.against(b);
-    let mut held = if other_counts(a, b, winner) { other } else { mine };
-    held.verdict.light = winner.light;
-    held
+    let claims = [plain(mine.verdict.light), plain(other.verdict.light)];
+    let (at, light) = settle(&claims).unwrap_or((0, mine.verdict.light));
+    let held = if at == 0 { mine } else { other };
+    Held { verdict: Verdict { light, ..held.verdict }, ..held }
 }
 
 fn merge(older: Vec<Held>, newer: &[Held], both: impl Fn(Held, Held) -> Held) -> Vec<Held> {
