@@ -16,7 +16,6 @@ use crate::key::PushKey;
 use crate::limits;
 use crate::outcome::{Attempt, Counts, Outcome};
 use crate::summary::ReportSummary;
-use crate::verdict::Light;
 
 /// Where a push belongs. All of it but the project must stay the same under one key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -218,7 +217,7 @@ impl Outcomes {
         let mut buffer = Vec::with_capacity(self.len() * 17);
         for (hash, outcome) in self.iter() {
             buffer.extend_from_slice(&hash.0);
-            buffer.push(Light::of(outcome).code());
+            buffer.push(outcome.status.code() | u8::from(outcome.is_flaky()) << 2);
         }
         Digest::of(&buffer)
     }

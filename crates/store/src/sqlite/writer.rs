@@ -1,6 +1,7 @@
 //! The one writer: a thread that takes all waiting jobs, commits them as a group, and answers when they are durable.
 //! Must not know what a job does.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
@@ -179,7 +180,10 @@ fn commit(connection: &Connection) -> Result<(), StoreError> {
 /// back by itself, and the whole group has to go.
 fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<Result<(), StoreError>, StoreError> {
     connection.execute_batch("SAVEPOINT job")?;
-    let result = job.run(connection);
+    // A bug that one push meets must not end the writer for all of them.
+    let result = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or_else(|_| {
+        Err(StoreError::Broken { what: "writing this stopped at a bug; nothing of it is written".into() })
+    });
     if connection.is_autocommit() {
         return Ok(result);
     }
@@ -222,6 +226,18 @@ mod tests {
             job("INSERT INTO t VALUES (2)", true),
             job("INSERT INTO t VALUES (3)", false),
         ];
+        assert_eq!(carried_out(jobs), (vec![true, false, true], vec![1, 3]));
+    }
+
+    #[test]
+    fn a_job_that_panics_is_answered_and_the_writer_goes_on() {
+        let (reply, answer) = oneshot::channel();
+        let work = |connection: &Connection| -> Result<(), StoreError> {
+            connection.execute_batch("INSERT INTO t VALUES (2)")?;
+            panic!("on purpose")
+        };
+        let panics: (Box<dyn Job>, Answer) = (Box::new(Task { work: Some(work), done: None, reply }), answer);
+        let jobs = vec![job("INSERT INTO t VALUES (1)", false), panics, job("INSERT INTO t VALUES (3)", false)];
         assert_eq!(carried_out(jobs), (vec![true, false, true], vec![1, 3]));
     }
 
