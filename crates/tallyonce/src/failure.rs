@@ -276,7 +276,7 @@ impl Failure {
     /// A round that is not complete in time.
     pub(crate) fn incomplete(what: impl Into<String>) -> Self {
         let next = "Wait longer (--deadline), look at the missing jobs, or `tallyonce close` the round as it is.";
-        Self::new(Exit::NotConfirmed, State::NotSent, what, "What was pushed so far is recorded.", next)
+        Self::new(Exit::NotConfirmed, State::NotSent, what, "It was only asked: what is recorded stays as it is.", next)
     }
 }
 

@@ -109,10 +109,15 @@ impl Flush<'_> {
     /// An entry for another destination is listed, and left alone.
     fn refuse_other(&mut self, entry: &Entry) {
         let header = entry.header();
-        let what =
-            format!("{} is for {}, not for {}; it is left alone", entry.path().display(), header.destination, self.to);
-        let mut failure = Failure::other_claim(what);
-        failure.next = format!("If its push was meant for there: `tallyonce flush --to {}`.", header.destination);
+        let (path, to) = (entry.path().display(), &self.to);
+        let (what, next) = if header.destination.is_empty() {
+            let next = format!("Flush it by its name: `tallyonce flush {path} --project P --cycle C --run ID`.");
+            (format!("{path} is a sealed push, which says itself where it belongs; it is left alone"), next)
+        } else {
+            let next = format!("If its push was meant for there: `tallyonce flush --to {}`.", header.destination);
+            (format!("{path} is for {}, not for {to}; it is left alone", header.destination), next)
+        };
+        let failure = Failure { next, ..Failure::other_claim(what) };
         self.say(PushObject::of(header), Err(failure));
     }
 

@@ -55,6 +55,10 @@ fn a_sealed_push_says_how_it_is_delivered() {
     // A destination that is set for every command is no mistake.
     let finished = desk.run_in(0, &seal, &pairs(&[("TALLYONCE_TO", "sqlite:x.db")]));
     assert!(!finished.stderr.contains("not used"), "{finished}");
+    std::fs::create_dir(desk.folder.path().join("box")).unwrap();
+    std::fs::copy(desk.folder.path().join("s.push"), desk.folder.path().join("box/s.push")).unwrap();
+    let finished = desk.run(4, &["flush", "--outbox", "box"]);
+    assert!(finished.stderr.contains("flush box/s.push --project"), "{finished}");
     let claims = ["--project", "p", "--cycle", "local", "--run", "7"];
     let finished = desk.run(75, &[&["flush", "s.push"], &DEAD[..], &claims[..]].concat());
     assert!(finished.stderr.contains("still in the sealed file"), "{finished}");
