@@ -160,6 +160,7 @@ fn mutants() -> Vec<Mutant> {
         Mutant("cancel says ended of a committed epoch", SMALL, Decisions { cancel: denies_the_committed, ..p }, "S15"),
         Mutant("resume with any manifest", SMALL, Decisions { begin: resumes_any_manifest, ..p }, "S3"),
         Mutant("an overlay supersedes the committed epoch", OVERLAYS, Decisions { begin: supersedes_committed, ..p }, "S5"),
+        Mutant("a replay's receipt is made anew", OVERLAYS, Decisions { receipt: |stored, _| stored.last().cloned(), ..p }, "S7"),
         // Work, not truth.
         Mutant("bindings forgotten", SMALL, Decisions { begin: forgets_bindings, ..p }, "B9"),
         Mutant("put into a dead epoch", SMALL, Decisions { put: put_into_the_dead, ..p }, "P6"),

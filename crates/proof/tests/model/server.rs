@@ -34,6 +34,8 @@ pub(crate) struct Decisions {
     pub(crate) commit: fn(&KnownEpoch) -> CommitDecision,
     pub(crate) cancel: fn(&KnownEpoch) -> CancelDecision,
     pub(crate) may_abandon: fn(&KnownEpoch, bool) -> bool,
+    /// The receipt of a revision, of all that are stored.
+    pub(crate) receipt: fn(&[Receipt], u32) -> Option<Receipt>,
 }
 
 /// Those of the product.
@@ -45,6 +47,7 @@ pub(crate) const PRODUCTION: Decisions = Decisions {
     commit: staging::commit,
     cancel: staging::cancel,
     may_abandon: staging::may_abandon,
+    receipt: |stored, revision| stored.get(revision.checked_sub(1)? as usize).cloned(),
 };
 
 /// Handles a request; `None` past the bound on epochs.
@@ -59,9 +62,10 @@ pub(crate) fn deliver(model: &Push, state: &mut State, request: Request, choice:
     Some(())
 }
 
-fn recorded(state: &mut State, asked: u8, revision: u32) {
-    let Some(receipt) = state.receipts.get((revision as usize).wrapping_sub(1)).cloned() else { return };
-    state.answers.insert(Answer::Recorded { asked, revision, receipt });
+fn recorded(model: &Push, state: &mut State, asked: u8, revision: u32) {
+    if let Some(receipt) = (model.decisions.receipt)(&state.receipts, revision) {
+        state.answers.insert(Answer::Recorded { asked, revision, receipt });
+    }
 }
 
 fn begin(model: &Push, state: &mut State, at: usize, idle: bool) -> Option<()> {
@@ -73,7 +77,7 @@ fn begin(model: &Push, state: &mut State, at: usize, idle: bool) -> Option<()> {
     let kind = match (model.decisions.content)(&offer) {
         Content::Replay(revision) => {
             model.row(Row::B12);
-            recorded(state, wish.manifest, revision);
+            recorded(model, state, wish.manifest, revision);
             return Some(());
         }
         Content::Differs => {
@@ -113,7 +117,7 @@ fn begin(model: &Push, state: &mut State, at: usize, idle: bool) -> Option<()> {
             row.kind = kind;
             bind(state, at, epoch);
         }
-        BeginDecision::Replay { revision } => recorded(state, wish.manifest, revision),
+        BeginDecision::Replay { revision } => recorded(model, state, wish.manifest, revision),
         BeginDecision::InProgress { .. } | BeginDecision::Stale { .. } | BeginDecision::Superseded { .. } => {}
     }
     Some(())
@@ -211,9 +215,9 @@ fn commit(model: &Push, state: &mut State, epoch: u8, asked: u8, refuse: bool) {
             state.receipts.push(receipt);
             state.links.push(Link { epoch, revision });
             state.leaked |= died && before != state.visible();
-            recorded(state, asked, revision);
+            recorded(model, state, asked, revision);
         }
-        CommitDecision::Replay { revision } => recorded(state, asked, revision),
+        CommitDecision::Replay { revision } => recorded(model, state, asked, revision),
         CommitDecision::Refused => {
             state.answers.insert(Answer::Refused { epoch });
         }
