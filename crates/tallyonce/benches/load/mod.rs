@@ -16,9 +16,11 @@ impl Names {
     pub(crate) fn class(&self, n: usize) -> String {
         format!("com.example.s{}.module{:02}.service{:04}Test", self.seed, n % 40, n / 40 % 500)
     }
-    pub(crate) fn name(&self, n: usize) -> String {
-        format!("handlesRequestNumber{n:07}WithPayload{}", "AndField".repeat(1 + n % 5))
-    }
+}
+
+/// The test's own name; seeds differ by class.
+fn name(n: usize) -> String {
+    format!("handlesRequestNumber{n:07}WithPayload{}", "AndField".repeat(1 + n % 5))
 }
 
 pub(crate) fn sorted_order(n: usize) -> Vec<usize> {
@@ -52,7 +54,7 @@ pub(crate) fn junit(names: &Names, order: &[usize], salt: u64) -> String {
     xml.push_str("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"all\">\n");
     for &n in order {
         let seconds = micros(n, salt) as f64 / 1e6;
-        let (class, name) = (names.class(n), names.name(n));
+        let (class, name) = (names.class(n), name(n));
         if n % 20 == 0 {
             let text = message(n, salt);
             writeln!(xml, "<testcase classname=\"{class}\" name=\"{name}\" time=\"{seconds:.6}\"><failure message=\"{text}\"/></testcase>")
@@ -71,7 +73,7 @@ pub(crate) fn bare_insert(path: &Path, names: &Names, order: &[usize]) -> Durati
         .iter()
         .map(|&n| {
             let bad = n % 20 == 0;
-            let name = format!("{} {}", names.class(n), names.name(n));
+            let name = format!("{} {}", names.class(n), name(n));
             (name, i64::from(bad), micros(n, names.seed) as i64, bad.then(|| message(n, names.seed)))
         })
         .collect();
@@ -130,7 +132,7 @@ pub(crate) fn big_report(path: &Path, cases: usize, output_bytes: usize) -> u64 
     let output = "2026-11-29 12:00:00 INFO something was done in a while\n".repeat(1 + output_bytes / 55);
     file.write_all(b"<testsuites><testsuite name=\"all\">\n").unwrap();
     for n in 0..cases {
-        let (class, name) = (names.class(n), names.name(n));
+        let (class, name) = (names.class(n), name(n));
         writeln!(
             file,
             "<testcase classname=\"{class}\" name=\"{name}\" time=\"0.25\"><system-out>{output}</system-out></testcase>"

@@ -55,7 +55,8 @@ fn mode(fault: Fault) {
 
 fn one_push(world: &World, direct: &str, upstream: std::net::SocketAddr, seed: u64, fault: Fault) {
     let proxy =
-        FaultProxy::start_blocking(upstream, Plan::list(vec![Some(fault), (seed % 2 == 0).then_some(fault)])).unwrap();
+        FaultProxy::start_blocking(upstream, Plan::list(vec![Some(fault), seed.is_multiple_of(2).then_some(fault)]))
+            .unwrap();
     let spec = JunitSpec { errors: 1, skipped: 1, ..JunitSpec::new(seed, 8 + (seed as usize % 5), 2) };
     let name = world.report(&format!("in/{seed}.xml"), &spec.xml());
     let expected: BTreeMap<String, String> = count(&world.path(&name));
@@ -173,9 +174,9 @@ fn interrupted_ends_at_once_with_the_push_kept() {
         let running = run.start().unwrap();
         proxy.wait_for(crate::world::PATIENCE, |log| log.len() > seen).unwrap();
         if terminate {
-            running.terminate()
+            running.terminate();
         } else {
-            running.interrupt()
+            running.interrupt();
         }
         let outcome = crate::world::outcome(running.wait(Duration::from_secs(20)).unwrap());
         assert_eq!(outcome.code, 75, "{:#}\n{}", outcome.json, outcome.stderr);

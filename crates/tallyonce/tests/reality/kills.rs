@@ -108,7 +108,7 @@ fn client_dies(point: &CrashPoint, embedded: bool) -> Histogram {
         assert!(dead.was_killed(), "{}: {:?} {}", point.name, dead.code, dead.stderr);
         let before = written(&world, seed);
         as_promised(point, before);
-        let again = if seed % 2 == 0 && world.outbox_entries() > 0 {
+        let again = if seed.is_multiple_of(2) && world.outbox_entries() > 0 {
             world.run(&["flush", "--json", "--to", &to]).output().unwrap()
         } else {
             push.output().unwrap()

@@ -74,7 +74,7 @@ fn a_hundred_times_from_eight_processes_over_http() {
 /// Status line and body of one POST, by nothing but a socket.
 fn post(addr: std::net::SocketAddr, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     write!(
         stream,
         "POST /api/v1/projects/shop/pushes?cycle=main&run=42&shard=1/4 HTTP/1.1\r\nHost: tallyonce\r\n\

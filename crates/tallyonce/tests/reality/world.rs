@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longer than any step takes on a busy machine; a test that waits so long has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct World {
     pub(crate) folder: TempDir,
