@@ -22,8 +22,6 @@ const STALL: Duration = Duration::from_secs(3);
 fn mode(fault: Fault) {
     let world = World::new();
     let server = world.serve();
-    let proxy = FaultProxy::start_blocking(server.addr(), Plan::pass()).unwrap();
-    let faulted = AtomicUsize::new(0);
     let next = AtomicUsize::new(0);
     let total = pushes();
     std::thread::scope(|scope| {
@@ -35,12 +33,10 @@ fn mode(fault: Fault) {
                         break;
                     }
                     one_push(&world, &server.url(), server.addr(), n as u64, fault);
-                    faulted.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
     });
-    proxy.stop();
     let shown = world.show(&["--cycle", "main", "--round", "all", "--from", &server.url()]);
     let rounds = shown["rounds"].as_array().unwrap();
     assert_eq!(rounds.len(), total, "a round for every push, none lost");

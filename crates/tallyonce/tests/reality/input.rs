@@ -51,7 +51,7 @@ fn one_bad_file_never_hides_the_others() {
     world.report("a.xml", &junit("pp"));
     world.report("b.xml", "");
     unreadable(&world, &["a.xml", "b.xml"], &["b.xml"]);
-    assert!(!world.path("tallyonce.db").exists() || world.show(&["--round", "all"])["rounds"][0].is_null());
+    assert!(!world.path("tallyonce.db").exists(), "nothing was sent");
 }
 
 #[test]
@@ -64,8 +64,7 @@ fn entity_bombs_and_zip_bombs_end_with_words() {
     }
     bomb.push_str("]><testsuites><testsuite name=\"s\"><testcase name=\"&l19;\"/></testsuite></testsuites>");
     world.report("bomb.xml", &bomb);
-    let outcome = world.push_local("r1", &["bomb.xml"]);
-    assert!(outcome.code == 3 || (outcome.code == 0 && outcome.total() == 1), "{:#}", outcome.json);
+    unreadable(&world, &["bomb.xml"], &["bomb.xml", "DOCTYPE"]);
 
     let file = std::fs::File::create(world.path("zeros.xml.gz")).unwrap();
     let mut gzip =
@@ -96,7 +95,7 @@ fn a_commit_as_run_is_called_out() {
     let sha = "3f2a9c1e5b7d8f60412e9ab3c4d5e6f708192a3b";
     let checked = world.run(&["key", "--run", sha, "--check"]).output().unwrap();
     let words = format!("{}{}", checked.stdout, checked.stderr).to_lowercase();
-    assert!(words.contains("collapse") || words.contains("one"), "{words}");
+    assert!(words.contains("commit") && words.contains("two real runs"), "{words}");
     assert_eq!(checked.code, Some(0));
     assert_ne!(world.run(&["key", "--run", sha, "--check", "--strict"]).output().unwrap().code, Some(0));
 }
@@ -159,7 +158,6 @@ fn ten_gigabytes_of_text_in_one_case_are_cut_in_bounded_memory() {
     let world = World::new();
     // Ten gigabytes would take minutes on two cores; TALLYONCE_HUGE_MB makes it the whole ten.
     let megabytes: usize = std::env::var_os("TALLYONCE_HUGE_MB").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(600);
-    let run = world.run(&["push", "--json", "-", "--project", "shop", "--run", "r1"]);
     let mut child = std::process::Command::new(world.binary.path())
         .args(["push", "--json", "-", "--project", "shop", "--run", "r1"])
         .current_dir(world.folder.path())
@@ -168,7 +166,6 @@ fn ten_gigabytes_of_text_in_one_case_are_cut_in_bounded_memory() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    drop(run);
     let mut stdin = child.stdin.take().unwrap();
     let mebibyte = "lorem ipsum dolor sit amet ".repeat((1 << 20) / 27).into_bytes();
     stdin.write_all(b"<testsuites><testsuite name=\"s\"><testcase name=\"a\"><failure>").unwrap();
