@@ -10,10 +10,13 @@ pub mod outcome;
 pub mod summary;
 
 pub mod ci;
+pub mod content;
 pub mod digest;
 pub mod key;
+pub mod manifest;
 pub mod push;
 
+pub mod compare;
 pub mod protocol;
 pub mod round;
 pub mod staging;
@@ -25,6 +28,8 @@ pub mod problem;
 pub mod receipt;
 pub mod wire;
 
+pub use compare::Comparison;
+pub use content::Digests;
 pub use delivery::{Cause, Delivery};
 pub use digest::Digest;
 pub use id::{
@@ -33,8 +38,10 @@ pub use id::{
 };
 pub use item::{ItemHash, ItemName};
 pub use key::PushKey;
+pub use manifest::Manifest;
 pub use outcome::{Attempt, Counts, DurationUs, Outcome, Status};
 pub use problem::{Problem, ProblemCode};
 pub use push::{OnDifference, OrdinalScope, Origin, Outcomes, Place, Push, PushId, Sender};
 pub use receipt::Receipt;
+pub use staging::Epoch;
 pub use summary::ReportSummary;

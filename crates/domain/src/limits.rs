@@ -22,6 +22,26 @@ pub const ATTEMPTS_MAX: usize = 64;
 pub const EXTERNAL_IDS_MAX: usize = 64;
 /// Outcomes in one push that is not staged.
 pub const OUTCOMES_MAX: usize = 5_000_000;
+/// Outcomes in one staged push.
+pub const STAGED_OUTCOMES_MAX: usize = 50_000_000;
+/// A push whose compressed body is larger than this is staged, in bytes (design, section 6).
+pub const ONE_SHOT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A push of more outcomes than this is staged: whole, it would take more memory than a chunk may.
+pub const ONE_SHOT_OUTCOMES_MAX: usize = 65_536;
+/// Chunks of one staged push: what a commit looks at.
+pub const CHUNKS_MAX: usize = 1024;
+/// Outcomes of a chunk on average, at most, unless that makes more than [`CHUNKS_MAX`].
+pub const CHUNK_OUTCOMES: u64 = 16_384;
+/// A chunk before it is compressed, in bytes on average, at most, unless that makes more than [`CHUNKS_MAX`].
+pub const CHUNK_TEXT_BYTES: u64 = 8 * 1024 * 1024;
+/// Bytes of a manifest's items and verdicts, compressed, up to which it carries them.
+pub const ITEM_VECTOR_BYTES_MAX: usize = 1024 * 1024;
+/// How long an epoch must be idle before another client of no higher attempt takes over, in milliseconds.
+pub const EPOCH_IDLE_MS: u64 = 30_000;
+/// How long staging may be idle before it is collected, in milliseconds.
+pub const STAGING_LIFETIME_MS: u64 = 24 * 3600 * 1000;
+/// How far apart it must be seen idle twice before it is collected, in milliseconds: a clock that jumped is seen once.
+pub const STAGING_SECOND_LOOK_MS: u64 = 3600 * 1000;
 /// Names of report files kept of one push.
 pub const FILES_MAX: usize = 100_000;
 /// A request body as it arrives (compressed), in bytes, unless configured.

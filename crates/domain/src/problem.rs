@@ -94,6 +94,22 @@ codes! {
     BodyIncomplete = "body-incomplete", 408, SameKey, No, "the body did not arrive whole";
     /// The key is being applied right now and the wait was bounded.
     InFlight = "in-flight", 409, SameKey, No, "this key is being applied right now";
+    /// Another client is delivering other content under this key.
+    PushInProgress = "push-in-progress", 409, SameKey, No, "another delivery of this push is under way";
+    /// A newer epoch has begun.
+    Superseded = "superseded", 409, Begin, No, "a newer delivery has taken over";
+    /// A later attempt is delivering.
+    StaleAttempt = "stale-attempt", 409, SameKey, No, "a later attempt is delivering";
+    /// A commit before all chunks are there.
+    Incomplete = "incomplete", 409, SameKey, No, "chunks are missing";
+    /// A cancel that came too late.
+    Committed = "committed", 409, Never, Unknown, "the push is recorded already";
+    /// Staging that was given up or collected.
+    StagingExpired = "staging-expired", 410, Begin, No, "this staging has ended";
+    /// A manifest that contradicts itself or its chunks.
+    ManifestMalformed = "manifest-malformed", 400, Never, No, "the manifest is malformed";
+    /// A chunk that the manifest doesn't have.
+    ChunkOutOfRange = "chunk-out-of-range", 422, Never, No, "the manifest has no such chunk";
     /// The data was deleted; a late retry never writes again.
     Tombstoned = "tombstoned", 410, Never, No, "the data of this push was deleted";
     /// Another receipt counts than the one given in If-Match.
@@ -148,6 +164,12 @@ pub struct Problem {
     /// How the outcomes differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<DifferenceSummary>,
+    /// Chunks that are missing, as ranges with both ends included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<[u32; 2]>,
+    /// What is recorded under the key instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<crate::wire::StoredReceipt>,
     /// Further single findings: files, items, parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
@@ -166,6 +188,8 @@ impl Problem {
             detail: detail.into(),
             fields: Vec::new(),
             difference: None,
+            missing: Vec::new(),
+            recorded: None,
             errors: Vec::new(),
         }
     }

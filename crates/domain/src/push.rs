@@ -14,7 +14,8 @@ use crate::id::{
 use crate::item::{ItemHash, ItemName};
 use crate::key::PushKey;
 use crate::limits;
-use crate::outcome::{Attempt, Counts, Outcome};
+use crate::outcome::{Counts, Outcome};
+use crate::protocol::Offer;
 use crate::summary::ReportSummary;
 
 /// Where a push belongs. All of it but the project must stay the same under one key.
@@ -211,78 +212,6 @@ impl Outcomes {
     pub fn counts(&self) -> Counts {
         self.outcomes.iter().collect()
     }
-
-    /// The digest of item, status and flaky: equal means that at most times and texts differ.
-    pub fn outcome_digest(&self) -> Digest {
-        let mut buffer = Vec::with_capacity(self.len() * 17);
-        for (hash, outcome) in self.iter() {
-            buffer.extend_from_slice(&hash.0);
-            buffer.push(outcome.status.code() | u8::from(outcome.is_flaky()) << 2);
-        }
-        Digest::of(&buffer)
-    }
-
-    /// The digest of everything that is recorded: outcomes in canonical order with times, texts and attempts.
-    pub fn content_digest(&self) -> Digest {
-        let mut hasher = blake3::Hasher::new();
-        let mut buffer = Vec::with_capacity(64 * 1024);
-        for (hash, outcome) in self.iter() {
-            buffer.extend_from_slice(&hash.0);
-            encode_attempt(&outcome.as_attempt_ref(), &mut buffer);
-            buffer.extend_from_slice(&(outcome.attempts.len() as u32).to_le_bytes());
-            for attempt in &outcome.attempts {
-                encode_attempt(&AttemptRef::from(attempt), &mut buffer);
-            }
-            buffer.extend_from_slice(&(outcome.external_ids.len() as u32).to_le_bytes());
-            for id in &outcome.external_ids {
-                encode_text(Some(id), &mut buffer);
-            }
-            if buffer.len() > 60 * 1024 {
-                hasher.update(&buffer);
-                buffer.clear();
-            }
-        }
-        hasher.update(&buffer);
-        hasher.finalize().into()
-    }
-}
-
-struct AttemptRef<'a> {
-    status: u8,
-    duration_us: Option<u64>,
-    message: Option<&'a str>,
-}
-
-impl<'a> From<&'a Attempt> for AttemptRef<'a> {
-    fn from(attempt: &'a Attempt) -> Self {
-        Self {
-            status: attempt.status.code(),
-            duration_us: attempt.duration_us.map(|d| d.0),
-            message: attempt.message.as_deref(),
-        }
-    }
-}
-
-impl Outcome {
-    fn as_attempt_ref(&self) -> AttemptRef<'_> {
-        AttemptRef {
-            status: self.status.code(),
-            duration_us: self.duration_us.map(|d| d.0),
-            message: self.message.as_deref(),
-        }
-    }
-}
-
-fn encode_attempt(attempt: &AttemptRef<'_>, into: &mut Vec<u8>) {
-    into.push(attempt.status);
-    into.extend_from_slice(&attempt.duration_us.map_or(u64::MAX, |us| us).to_le_bytes());
-    encode_text(attempt.message, into);
-}
-
-/// Length before content, and an absent text unlike an empty one.
-fn encode_text(text: Option<&str>, into: &mut Vec<u8>) {
-    into.extend_from_slice(&text.map_or(u32::MAX, |t| t.len() as u32).to_le_bytes());
-    into.extend_from_slice(text.unwrap_or("").as_bytes());
 }
 
 /// What tells one content from another.
@@ -326,6 +255,19 @@ pub struct Push {
 }
 
 impl Push {
+    /// What the decision on it looks at.
+    pub fn offer(&self) -> Offer<'_> {
+        Offer {
+            place: &self.place,
+            commit: self.origin.commit.as_ref(),
+            sender: &self.sender,
+            on_difference: self.on_difference,
+            outside_ci: self.outside_ci,
+            files: &self.files,
+            content: self.content,
+        }
+    }
+
     /// True if a bound of [`limits`] is passed.
     pub fn too_many_outcomes(&self) -> bool {
         self.outcomes.len() > limits::OUTCOMES_MAX

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::digest::Digest;
-use crate::id::Ordinal;
+use crate::id::{Executor, Ordinal};
+use crate::protocol::{Refusal, colliding_executor};
+use crate::push::Sender;
 
 /// One generation of a staged push, from 1; a newer one fences the older off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -50,12 +52,18 @@ pub struct KnownEpoch {
     pub fate: Fate,
     /// The digest of the manifest that it was begun with.
     pub manifest: Digest,
+    /// The content digest that the manifest names.
+    pub content: Digest,
     /// How many chunks the manifest names.
     pub chunks: u32,
     /// Chunks that are there.
     pub present: BTreeSet<u32>,
     /// The highest ordinal that began or resumed it.
     pub ordinal: Option<Ordinal>,
+    /// Ordinal and executor of all who began or resumed it, each pair once.
+    pub executors: Vec<(Option<Ordinal>, Executor)>,
+    /// True once a second leg was refused beside it.
+    pub contested: bool,
     /// True if nothing has come for it for the idle time.
     pub idle: bool,
 }
@@ -68,16 +76,18 @@ impl KnownEpoch {
 }
 
 /// Who wants to stage what.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begin {
     /// The digest of the manifest: place, chunks and contents.
     pub manifest: Digest,
-    /// The attempt number, if the platform gives one.
-    pub ordinal: Option<Ordinal>,
+    /// The content digest.
+    pub content: Digest,
+    /// Who it is.
+    pub sender: Sender,
 }
 
 /// What an engine has to do on a begin.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum BeginDecision {
     /// Begin this epoch and bind the incarnation to it; an open one before it is dead from now on.
@@ -116,6 +126,9 @@ pub enum BeginDecision {
         /// The epoch that the client was bound to.
         bound: Epoch,
     },
+    /// Another execution at the same attempt is staging under this key: two legs share it (`422 key-collision`). The
+    /// epoch is contested from now on: to be stored.
+    Collides(Refusal),
 }
 
 /// Decides on a begin whose content has to be staged. `latest` is the newest epoch of the push; `bound` the epoch that the
@@ -134,16 +147,55 @@ pub fn begin(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch, F
     if latest.fate != Fate::Open {
         return BeginDecision::Open { epoch: latest.epoch.next(), supersedes: None };
     }
+    let sender = &offer.sender;
+    if let Some(refusal) = colliding_executor(sender, &latest.executors, latest.contested) {
+        return BeginDecision::Collides(refusal);
+    }
     if latest.manifest == offer.manifest {
-        let ordinal = latest.ordinal.max(offer.ordinal);
+        let ordinal = latest.ordinal.max(sender.ordinal);
         return BeginDecision::Resume { epoch: latest.epoch, ordinal, missing: latest.missing() };
     }
     let takes_over = BeginDecision::Open { epoch: latest.epoch.next(), supersedes: Some(latest.epoch) };
-    match offer.ordinal.zip(latest.ordinal).map(|(mine, theirs)| mine.cmp(&theirs)) {
+    match sender.ordinal.zip(latest.ordinal).map(|(mine, theirs)| mine.cmp(&theirs)) {
         Some(std::cmp::Ordering::Greater) => takes_over,
         _ if latest.idle => takes_over,
         Some(std::cmp::Ordering::Less) => BeginDecision::Stale { epoch: latest.epoch },
         _ => BeginDecision::InProgress { epoch: latest.epoch },
+    }
+}
+
+/// What an engine has to do on a push in one request that is to be recorded, before it records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum OneShotDecision {
+    /// Record it. An open epoch ends with it.
+    Record {
+        /// The open epoch, and how it ends.
+        ends: Option<(Epoch, Ending)>,
+    },
+    /// As a begin comes to; nothing is recorded.
+    Wait(BeginDecision),
+}
+
+/// How an open epoch ends by a push in one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It was staging the same content, so it is committed as the revision that is recorded now.
+    Committed,
+    /// Another content takes over.
+    Superseded,
+}
+
+/// Decides on a push in one request beside what is staged under its key: as a begin, its puts and its commit at once.
+pub fn one_shot(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch, Fate)>) -> OneShotDecision {
+    // How it would be cut is of no interest: the content says whether it is the same.
+    let manifest = latest.filter(|latest| latest.content == offer.content).map_or(offer.manifest, |l| l.manifest);
+    match begin(&Begin { manifest, ..offer.clone() }, latest, bound) {
+        BeginDecision::Open { supersedes, .. } => {
+            OneShotDecision::Record { ends: supersedes.map(|epoch| (epoch, Ending::Superseded)) }
+        }
+        BeginDecision::Resume { epoch, .. } => OneShotDecision::Record { ends: Some((epoch, Ending::Committed)) },
+        other => OneShotDecision::Wait(other),
     }
 }
 

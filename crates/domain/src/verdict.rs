@@ -163,7 +163,8 @@ impl View {
     }
 }
 
-fn combine(kind: RevisionKind, revision: u32, source: u32, old: Verdict, light: Light) -> Verdict {
+/// One item's verdict under a revision that lays `light` over `old`.
+pub(crate) fn combine(kind: RevisionKind, revision: u32, source: u32, old: Verdict, light: Light) -> Verdict {
     if let RevisionKind::Promoted { exact, .. } = kind {
         // Promoting what counts already, or that content alone, adds no attempt.
         let same = old.revision == source;
@@ -175,7 +176,7 @@ fn combine(kind: RevisionKind, revision: u32, source: u32, old: Verdict, light: 
 }
 
 /// Walks two rising lists side by side.
-fn merge(a: &[ItemHash], b: &[ItemHash], mut each: impl FnMut(ItemHash, Option<usize>, Option<usize>)) {
+pub(crate) fn merge(a: &[ItemHash], b: &[ItemHash], mut each: impl FnMut(ItemHash, Option<usize>, Option<usize>)) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
         let order = match (a.get(i), b.get(j)) {

@@ -1,6 +1,8 @@
 //! The JSON that a client sends as the body of a one-shot push. Versioned; unknown fields are refused, so that a typing
 //! error never loses data. Must not know HTTP: place, sender and key travel in the query and in headers.
 
+mod staged;
+
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -11,7 +13,11 @@ use crate::limits;
 use crate::outcome::Outcome;
 use crate::summary::ReportSummary;
 
-/// Media type of [`PushBody`].
+pub use staged::{
+    CANCELLED, CancelAnswer, ChunkAnswer, ChunkBody, MANIFEST_MEDIA_TYPE, ManifestBody, StagingAnswer, StoredReceipt,
+};
+
+/// Media type of [`PushBody`], and of chunks.
 pub const PUSH_MEDIA_TYPE: &str = "application/vnd.tallyonce.push+json";
 
 /// The body of a one-shot push.
@@ -126,6 +132,10 @@ pub mod names {
     pub const H_EXECUTOR: &str = "push-executor";
     /// The incarnation.
     pub const H_INCARNATION: &str = "push-incarnation";
+    /// In answers: the epoch of a staged push, its fencing token.
+    pub const H_EPOCH: &str = "push-epoch";
+    /// In answers: the bounds of a staged push, as a structured-field dictionary.
+    pub const H_LIMIT: &str = "push-limit";
     /// In answers: this body was produced earlier.
     pub const H_REPLAYED: &str = "idempotent-replayed";
     /// In answers: how the offered content differs.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use domain::protocol::{Decision, DifferenceClass, Doubt, Known, KnownRevision, Recorded, Refusal, decide};
-use domain::push::ContentId;
 use domain::verdict::{Light, RevisionKind, View};
 use domain::*;
 
@@ -73,7 +72,7 @@ impl Say {
             })
             .collect();
         let outcomes = Outcomes::from_unordered(outcomes).unwrap();
-        let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
+        let content = outcomes.digests().id();
         Push {
             key: PushKey::parse(self.key).unwrap(),
             place: Place {
@@ -119,10 +118,12 @@ struct LookUp<'a> {
 
 impl Recorded for LookUp<'_> {
     type Error = Infallible;
-    fn view(&mut self) -> Result<View, Infallible> {
-        Ok(self.engine.view(&self.push.key))
+    fn compare(&mut self) -> Result<Option<Comparison>, Infallible> {
+        let lights: Vec<Light> = self.push.outcomes.as_slice().iter().map(Light::of).collect();
+        Ok(Some(Comparison::of(&self.engine.view(&self.push.key), self.push.outcomes.hashes(), &lights)))
     }
-    fn known_in_job(&mut self, offered: &[ItemHash]) -> Result<usize, Infallible> {
+    fn known_in_job(&mut self) -> Result<u64, Infallible> {
+        let offered = self.push.outcomes.hashes();
         let of_job: Vec<View> = self
             .engine
             .pushes
@@ -130,7 +131,7 @@ impl Recorded for LookUp<'_> {
             .filter(|(_, (known, _))| known.place.job == self.push.place.job)
             .map(|(key, _)| self.engine.view(key))
             .collect();
-        Ok(offered.iter().filter(|h| of_job.iter().any(|v| v.get(**h).is_some())).count())
+        Ok(offered.iter().filter(|h| of_job.iter().any(|v| v.get(**h).is_some())).count() as u64)
     }
     fn shard_total(&mut self) -> Result<Option<u32>, Infallible> {
         Ok(self.engine.pushes.values().find_map(|(known, _)| known.place.shard.and_then(ShardRef::total)))
@@ -152,7 +153,7 @@ impl Engine {
         let push = what.push();
         let known = self.pushes.get(&push.key).map(|(known, _)| known.clone());
         let tombstoned = self.tombstones.contains(&push.key);
-        let Ok(decision) = decide(&push, known.as_ref(), tombstoned, &mut LookUp { engine: self, push: &push });
+        let Ok(decision) = decide(&push.offer(), known.as_ref(), tombstoned, &mut LookUp { engine: self, push: &push });
         match &decision {
             Decision::Record => self.store(&push, RevisionKind::First),
             Decision::Overlay { kind, .. } => self.store(&push, *kind),
@@ -164,6 +165,7 @@ impl Engine {
                 }
                 self.accept(&push);
             }
+            Decision::Undecided => unreachable!("all outcomes are at hand"),
             Decision::Refuse { contest, .. } => {
                 if let Some((known, _)) = self.pushes.get_mut(&push.key) {
                     known.contested |= contest;

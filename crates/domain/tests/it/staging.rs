@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use domain::staging::*;
-use domain::{Digest, Ordinal};
+use domain::{Digest, Executor, Ordinal, Sender};
 
 fn manifest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
 fn offer(content: &str, ordinal: Option<u64>) -> Begin {
-    Begin { manifest: manifest(content), ordinal: ordinal.map(Ordinal) }
+    let sender = Sender { ordinal: ordinal.map(Ordinal), ..Sender::default() };
+    Begin { manifest: manifest(content), content: manifest(content), sender }
 }
 
 fn open(content: &str, ordinal: Option<u64>, present: &[u32]) -> KnownEpoch {
@@ -18,9 +19,12 @@ fn open(content: &str, ordinal: Option<u64>, present: &[u32]) -> KnownEpoch {
         epoch: Epoch(1),
         fate: Fate::Open,
         manifest: manifest(content),
+        content: manifest(content),
         chunks: 3,
         present: present.iter().copied().collect::<BTreeSet<_>>(),
         ordinal: ordinal.map(Ordinal),
+        executors: Vec::new(),
+        contested: false,
         idle: false,
     }
 }
@@ -142,4 +146,38 @@ fn g1_g4_only_an_epoch_seen_idle_twice_is_collected() {
     assert!(may_abandon(&idle, true));
     assert!(!may_abandon(&idle, false), "the clock may have jumped");
     assert!(!may_abandon(&KnownEpoch { fate: Fate::Committed { revision: 1 }, ..idle }, true));
+}
+
+fn executed_by(name: &str, offer: &Begin) -> Begin {
+    let executor = Some(Executor::parse(name).unwrap());
+    Begin { sender: Sender { executor, ..offer.sender.clone() }, ..offer.clone() }
+}
+
+/// Situation S3 in the staged form.
+#[test]
+fn a_second_leg_at_the_same_attempt_collides_even_with_the_same_manifest() {
+    let a = (Some(Ordinal(1)), Executor::parse("a").unwrap());
+    let staging = KnownEpoch { executors: vec![a.clone()], ..open("M", Some(1), &[]) };
+    for content in ["M", "N"] {
+        let second = begin(&executed_by("b", &offer(content, Some(1))), Some(&staging), None);
+        assert!(matches!(second, BeginDecision::Collides(_)), "{second:?}");
+    }
+    let own = begin(&executed_by("a", &offer("M", Some(1))), Some(&staging), None);
+    assert!(matches!(own, BeginDecision::Resume { .. }), "{own:?}");
+    let contested = KnownEpoch { contested: true, ..staging };
+    let later = begin(&executed_by("b", &offer("N", Some(2))), Some(&contested), None);
+    assert!(matches!(later, BeginDecision::Collides(_)), "{later:?}");
+}
+
+#[test]
+fn o1_o2_a_push_in_one_request_is_a_begin_its_puts_and_its_commit() {
+    let known = open("M", Some(1), &[0]);
+    let end = |content: &str, ordinal, known: &KnownEpoch| one_shot(&offer(content, ordinal), Some(known), None);
+    let record = |ending| OneShotDecision::Record { ends: Some((Epoch(1), ending)) };
+    assert_eq!(one_shot(&offer("M", None), None, None), OneShotDecision::Record { ends: None });
+    let cut_otherwise = KnownEpoch { manifest: manifest("cut in other places"), ..known.clone() };
+    assert_eq!(end("M", None, &cut_otherwise), record(Ending::Committed));
+    assert_eq!(end("N", Some(2), &known), record(Ending::Superseded));
+    assert_eq!(end("N", Some(1), &known), OneShotDecision::Wait(BeginDecision::InProgress { epoch: Epoch(1) }));
+    assert_eq!(end("N", Some(0), &known), OneShotDecision::Wait(BeginDecision::Stale { epoch: Epoch(1) }));
 }
