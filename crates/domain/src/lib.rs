@@ -24,6 +24,7 @@ pub mod verdict;
 
 pub mod delivery;
 pub mod listing;
+pub mod mutants;
 pub mod problem;
 pub mod receipt;
 pub mod wire;
