@@ -46,6 +46,8 @@ pub fn classify_failure<T>(failure: &Failure) -> Delivery<T> {
                 Delivery::PossiblyWritten(cause)
             }
         }
+        Failure::Lost { connected: false, why } => Delivery::NotSent(Cause::new(why.clone())),
+        Failure::Lost { connected: true, why } => Delivery::PossiblyWritten(Cause::new(why.clone())),
         Failure::AnswerTooLarge { limit } => {
             Delivery::PossiblyWritten(Cause::new(format!("the answer is longer than {limit} bytes")))
         }

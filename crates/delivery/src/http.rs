@@ -1,11 +1,14 @@
 //! The only HTTP client: settings, roots of trust, proxies, one request and its whole answer. It never repeats and never
 //! follows. Must not read the environment or judge an answer: `classify` does that.
 
+use std::fmt::Debug;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, NoProxy, Proxy, redirect};
 use thiserror::Error;
@@ -108,9 +111,24 @@ pub enum SettingsError {
     Client(String),
 }
 
+/// Carries one request to one server, and its whole answer back. It repeats nothing and judges nothing.
+/// HTTP over sockets, or, where every message has to be in somebody's hand, a network that is simulated.
+#[async_trait]
+pub trait Transport: Debug + Send + Sync {
+    /// One request, in bounded time. May be dropped at any moment.
+    async fn send(&self, request: Request<'_>) -> Result<Answer, Failure>;
+}
+
 /// A client bound to one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
+    base: HttpUrl,
+    transport: Arc<dyn Transport>,
+}
+
+/// HTTP over sockets.
+#[derive(Debug)]
+struct Sockets {
     client: Client,
     base: HttpUrl,
     answer_timeout_ms: u64,
@@ -118,14 +136,18 @@ pub(crate) struct Http {
 }
 
 /// One request. The body is sent as it is.
-pub(crate) struct Request<'a> {
-    pub(crate) method: Method,
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: Method,
     /// Path and query under the base address, encoded.
-    pub(crate) path: &'a str,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
+    pub path: &'a str,
+    /// Its own headers; those of every request (credentials, the program's name) are the transport's.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
     /// Most bytes of an answer that are read.
-    pub(crate) answer_bytes_max: usize,
+    pub answer_bytes_max: usize,
 }
 
 /// A whole answer.
@@ -146,6 +168,13 @@ pub struct Answer {
 pub enum Failure {
     /// The library's error, its text without the URL.
     Request(reqwest::Error),
+    /// The connection broke, as a transport without that library says it.
+    Lost {
+        /// False only if the connection never stood, so that nothing of the request can have arrived.
+        connected: bool,
+        /// In words.
+        why: String,
+    },
     /// More than anybody would answer.
     AnswerTooLarge {
         /// The bound in bytes.
@@ -155,12 +184,17 @@ pub enum Failure {
 
 impl Http {
     pub(crate) fn new(base: HttpUrl, settings: &HttpSettings) -> Result<Self, SettingsError> {
-        Ok(Self {
+        let sockets = Sockets {
             client: client(&base, settings)?,
-            base,
+            base: base.clone(),
             answer_timeout_ms: settings.answer_timeout_ms,
             answer_timeout_per_mib_ms: settings.answer_timeout_per_mib_ms,
-        })
+        };
+        Ok(Self::over(base, Arc::new(sockets)))
+    }
+
+    pub(crate) fn over(base: HttpUrl, transport: Arc<dyn Transport>) -> Self {
+        Self { base, transport }
     }
 
     /// The server's address.
@@ -168,7 +202,14 @@ impl Http {
         &self.base
     }
 
-    pub(crate) fn send(&self, request: Request<'_>) -> impl Future<Output = Result<Answer, Failure>> + Send {
+    pub(crate) async fn send(&self, request: Request<'_>) -> Result<Answer, Failure> {
+        self.transport.send(request).await
+    }
+}
+
+#[async_trait]
+impl Transport for Sockets {
+    async fn send(&self, request: Request<'_>) -> Result<Answer, Failure> {
         let mib = (request.body.len() as u64).div_ceil(MIB);
         let timeout_ms = self.answer_timeout_ms.saturating_add(self.answer_timeout_per_mib_ms.saturating_mul(mib));
         let limit = request.answer_bytes_max;
@@ -179,20 +220,18 @@ impl Http {
             .headers(request.headers)
             .timeout(Duration::from_millis(timeout_ms))
             .body(request.body);
-        async move {
-            fail::fail_point!("k8a");
-            let mut response = sending.send().await.map_err(without_url)?;
-            fail::fail_point!("k8");
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            let mut body = BytesMut::new();
-            while let Some(chunk) = response.chunk().await.map_err(without_url)? {
-                if body.len() + chunk.len() > limit {
-                    return Err(Failure::AnswerTooLarge { limit });
-                }
-                body.extend_from_slice(&chunk);
+        fail::fail_point!("k8a");
+        let mut response = sending.send().await.map_err(without_url)?;
+        fail::fail_point!("k8");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(without_url)? {
+            if body.len() + chunk.len() > limit {
+                return Err(Failure::AnswerTooLarge { limit });
             }
-            Ok(Answer { url, status, headers, body: body.freeze() })
+            body.extend_from_slice(&chunk);
         }
+        Ok(Answer { url, status, headers, body: body.freeze() })
     }
 }
 

@@ -24,7 +24,7 @@ pub use backoff::{Backoff, RetryPolicy};
 pub use clock::{Clock, SystemClock};
 pub use deliver::{Ended, Progress, TRY_GRACE_MS, deliver};
 pub use destination::{Destination, DestinationError, HttpUrl};
-pub use http::{HttpSettings, ProxySettings, SettingsError};
+pub use http::{HttpSettings, ProxySettings, Request, SettingsError, Transport};
 pub use outbox::{BrokenEntry, Entry, EntryLock, LockError, Outbox, OutboxError, settle};
 pub use parcel::{Header, PackError, Parcel, SealedError, UnpackError, belongs_to};
 pub use secret::Secret;

@@ -1,6 +1,8 @@
 //! Our own server as a target: a whole push in one request, its key in the header.
 //! Must not decide what an answer means, nor when to try again.
 
+use std::sync::Arc;
+
 use ::http::{HeaderMap, HeaderValue, Method, header};
 use async_trait::async_trait;
 use base64::Engine;
@@ -13,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::classify::{Expected, at_address, classify_failure, classify_push};
 use crate::destination::{Destination, HttpUrl};
-use crate::http::{Http, HttpSettings, Request, SettingsError, header_name, header_value};
+use crate::http::{Http, HttpSettings, Request, SettingsError, Transport, header_name, header_value};
 use crate::parcel::{Header, Parcel};
 use crate::structured::quoted;
 use crate::target::{Handed, Target};
@@ -34,6 +36,11 @@ impl TallyonceTarget {
     /// The server at this base address. The program must have installed a TLS crypto provider before.
     pub fn new(url: HttpUrl, settings: &HttpSettings) -> Result<Self, SettingsError> {
         Ok(Self { destination: Destination::Http(url.clone()), http: Http::new(url, settings)? })
+    }
+
+    /// The server at this base address, reached by a transport of the caller's.
+    pub fn over(url: HttpUrl, transport: Arc<dyn Transport>) -> Self {
+        Self { destination: Destination::Http(url.clone()), http: Http::over(url, transport) }
     }
 }
 
