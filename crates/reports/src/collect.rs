@@ -1,6 +1,7 @@
 //! The files of one push, read into outcomes: each item once, whatever the order in which files were added.
-//! Must not know formats; `merge` decides what a repeat is.
+//! Must not know formats; `merge` decides what a repeat is, `spill` where entries are kept that are too many for memory.
 
+use std::collections::VecDeque;
 use std::io::Read;
 
 use domain::{DurationUs, ItemHash, Outcome, ReportSummary};
@@ -10,13 +11,12 @@ use crate::error::{Damage, ReportError, Warning};
 use crate::event::{Event, Note, Place, RawOutcome, Repeats, Sign};
 use crate::formats;
 use crate::merge::{self, Units};
+use crate::spill::{Spill, SpillingCollector, Spool};
 
-/// Reads report files one after the other.
+/// Reads report files one after the other, and holds what they say in memory.
 #[derive(Debug)]
 pub struct Collector {
-    options: ReadOptions,
-    files: Vec<FileRead>,
-    held: usize,
+    files: Files,
 }
 
 /// What the files came to.
@@ -36,11 +36,55 @@ pub struct Collected {
     pub files: Vec<String>,
 }
 
+impl Collector {
+    /// Holding nothing yet.
+    pub fn new(options: ReadOptions) -> Self {
+        Self { files: Files::new(options) }
+    }
+
+    /// One that holds little in memory, and the rest in a temporary file.
+    pub fn spilling(options: ReadOptions, spill: Spill) -> SpillingCollector {
+        SpillingCollector::new(options, spill)
+    }
+
+    /// Reads one file; gzip and zstd are undone. `name` (the path as typed, with `/`) is for messages, for the order of
+    /// files, and tells retries that a build tool keeps in files of their own.
+    ///
+    /// After an error nothing of this file is held, and other files can still be added.
+    pub fn add<R: Read>(&mut self, name: &str, input: R) -> Result<(), ReportError> {
+        self.files.add(name, input, None)
+    }
+
+    /// Folds what was read.
+    pub fn finish(self) -> Collected {
+        merge::merge(self.files.read)
+    }
+}
+
+/// The files read so far.
+#[derive(Debug)]
+pub(crate) struct Files {
+    options: ReadOptions,
+    pub(crate) read: Vec<FileRead>,
+    /// Test elements in them.
+    elements: usize,
+    next_id: u32,
+}
+
 /// One file, read.
 #[derive(Debug)]
 pub(crate) struct FileRead {
+    /// Its number; that of a file which could not be read is never given again.
+    pub(crate) id: u32,
     pub(crate) name: String,
+    /// Those that are in memory: the later ones.
     pub(crate) entries: Vec<Entry>,
+    /// How many stand before them, spilled.
+    pub(crate) spilled: u32,
+    /// By their numbers, entries in memory whose duration may be read in another way; until the file is read.
+    pub(crate) doubtful: VecDeque<(u32, DurationUs)>,
+    /// True if the doubtful durations have decimal commas.
+    pub(crate) comma: bool,
     pub(crate) warnings: Vec<Warning>,
     pub(crate) damage: Option<Damage>,
     pub(crate) units: Units,
@@ -57,50 +101,48 @@ pub(crate) struct Entry {
     pub(crate) cut: u32,
 }
 
-impl Collector {
-    /// Holding nothing yet.
-    pub fn new(options: ReadOptions) -> Self {
-        Self { options, files: Vec::new(), held: 0 }
+impl Files {
+    pub(crate) fn new(options: ReadOptions) -> Self {
+        Self { options, read: Vec::new(), elements: 0, next_id: 0 }
     }
 
-    /// Reads one file; gzip and zstd are undone. `name` (the path as typed, with `/`) is for messages, for the order of
-    /// files, and tells retries that a build tool keeps in files of their own.
-    ///
-    /// After an error nothing of this file is held, and other files can still be added.
-    pub fn add<R: Read>(&mut self, name: &str, input: R) -> Result<(), ReportError> {
-        let mut file = FileRead {
-            name: name.to_owned(),
-            entries: Vec::new(),
-            warnings: Vec::new(),
-            damage: None,
-            units: Units::default(),
-        };
-        match self.read(&mut file, input) {
+    /// Reads one file; `spool` takes entries that are too many.
+    pub(crate) fn add<R: Read>(&mut self, name: &str, input: R, spool: Option<&mut Spool>) -> Result<(), ReportError> {
+        let mut file = FileRead::new(self.next_id, name);
+        self.next_id += 1;
+        match self.read_into(&mut file, input, spool) {
             Err(ReportError::Damaged { file: name, line, column, what, outcomes_before }) if self.options.partial => {
                 file.damage = Some(Damage { file: name, line, column, what, outcomes_before });
             }
             Err(e) => return Err(e),
             Ok(()) => {}
         }
-        self.held += file.entries.len();
-        self.files.push(file);
+        self.elements += file.elements();
+        file.units.end();
+        self.read.push(file);
         Ok(())
     }
 
-    fn read<R: Read>(&self, file: &mut FileRead, input: R) -> Result<(), ReportError> {
+    fn read_into<R: Read>(
+        &mut self,
+        file: &mut FileRead,
+        input: R,
+        mut spool: Option<&mut Spool>,
+    ) -> Result<(), ReportError> {
         let mut reader = formats::open(&file.name, input, &self.options)?;
         let mut decimals = Decimals::default();
         let result = loop {
             match reader.next() {
                 Ok(Some(Event::Outcome(raw))) => {
-                    if self.held + file.entries.len() >= self.options.outcomes_max {
+                    if self.elements + file.elements() >= self.options.outcomes_max {
                         let limit = self.options.outcomes_max;
                         return Err(ReportError::OutcomesLimit { file: file.name.clone(), limit });
                     }
-                    decimals.see(file.entries.len(), &raw);
-                    let entry = Entry::from(raw);
-                    file.units.see(&entry);
-                    file.entries.push(entry);
+                    decimals.see(&raw);
+                    file.take(raw);
+                    if let Some(spool) = spool.as_deref_mut() {
+                        spool.took(&mut self.read, file)?;
+                    }
                 }
                 Ok(Some(Event::Note(Note::Warning { line, text }))) => {
                     file.warnings.push(Warning { file: file.name.clone(), line, text });
@@ -113,10 +155,35 @@ impl Collector {
         decimals.settle(file);
         result
     }
+}
 
-    /// Folds what was read.
-    pub fn finish(self) -> Collected {
-        merge::merge(self.files)
+impl FileRead {
+    fn new(id: u32, name: &str) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            entries: Vec::new(),
+            spilled: 0,
+            doubtful: VecDeque::new(),
+            comma: false,
+            warnings: Vec::new(),
+            damage: None,
+            units: Units::default(),
+        }
+    }
+
+    /// Test elements, in memory or not.
+    fn elements(&self) -> usize {
+        self.spilled as usize + self.entries.len()
+    }
+
+    fn take(&mut self, raw: RawOutcome<'_>) {
+        if let Some(other) = raw.duration_with_comma_us {
+            self.doubtful.push_back((self.elements() as u32, other));
+        }
+        let entry = Entry::from(raw);
+        self.units.see(&entry);
+        self.entries.push(entry);
     }
 }
 
@@ -133,13 +200,14 @@ impl From<RawOutcome<'_>> for Entry {
 struct Decimals {
     point: bool,
     comma: bool,
-    doubtful: Vec<(usize, DurationUs, u64)>,
+    /// The line of the first doubtful one.
+    doubtful: Option<u64>,
 }
 
 impl Decimals {
-    fn see(&mut self, index: usize, raw: &RawOutcome<'_>) {
-        if let Some(other) = raw.duration_with_comma_us {
-            self.doubtful.push((index, other, raw.place.line));
+    fn see(&mut self, raw: &RawOutcome<'_>) {
+        if raw.duration_with_comma_us.is_some() {
+            self.doubtful.get_or_insert(raw.place.line);
         }
     }
 
@@ -152,11 +220,13 @@ impl Decimals {
 
     /// One sure decimal comma decides the doubtful ones; a sure point makes them thousands; neither: thousands, said.
     fn settle(self, file: &mut FileRead) {
-        let Some((_, _, line)) = self.doubtful.first().copied() else { return };
+        let doubtful = std::mem::take(&mut file.doubtful);
+        let Some(line) = self.doubtful else { return };
         if self.comma != self.point {
+            file.comma = self.comma;
             if self.comma {
-                for (index, other, _) in self.doubtful {
-                    file.entries[index].outcome.duration_us = Some(other);
+                for (number, other) in doubtful {
+                    file.entries[(number - file.spilled) as usize].outcome.duration_us = Some(other);
                 }
             }
             return;

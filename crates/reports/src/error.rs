@@ -1,7 +1,7 @@
 //! What can be wrong with a report file: each error names the file, the place, what was found, what was readable
 //! before it and what to do. Must not know what a caller does with it.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// Why a report file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -12,7 +12,7 @@ pub enum ReportError {
         /// The file.
         file: String,
         /// What it said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// There is nothing in it.
     #[error("{file}: is empty; the test runner wrote no report: look for why it stopped")]
@@ -88,10 +88,18 @@ pub enum ReportError {
         /// What the decompressor said.
         what: String,
     },
+    /// The folder for what memory can't hold failed. No report is at fault.
+    #[error("{}", spill_failed(folder, source))]
+    Spill {
+        /// The folder.
+        folder: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
 }
 
 impl ReportError {
-    /// The file that the error is about.
+    /// The file that the error is about, or the folder.
     pub fn file(&self) -> &str {
         match self {
             Self::Io { file, .. }
@@ -102,9 +110,22 @@ impl ReportError {
             | Self::TooLarge { file, .. }
             | Self::Dtd { file, .. }
             | Self::OutcomesLimit { file, .. }
-            | Self::BadCompression { file, .. } => file,
+            | Self::BadCompression { file, .. }
+            | Self::Spill { folder: file, .. } => file,
         }
     }
+}
+
+fn spill_failed(folder: &str, source: &io::Error) -> String {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    let what = match source.kind() {
+        StorageFull | QuotaExceeded => format!("is full ({source})"),
+        io::ErrorKind::InvalidData => format!("can't be relied on: {source}"),
+        _ => format!("can't be used: {source}"),
+    };
+    format!(
+        "the temporary folder {folder} {what}; nothing was sent: make room there, or set TMPDIR to a folder with more room"
+    )
 }
 
 /// "12 outcomes were readable".

@@ -15,6 +15,7 @@ mod formats;
 mod merge;
 mod seconds;
 mod source;
+mod spill;
 mod text;
 mod xml;
 
@@ -22,6 +23,7 @@ pub use collect::{Collected, Collector};
 pub use error::{Damage, ReportError, Warning};
 pub use event::{Event, Note, Place, RawOutcome, Reader, Repeats, Sign};
 pub use formats::{Format, open};
+pub use spill::{Gathered, Gathering, Part, Parts, Spill, Spilled, SpillingCollector};
 
 /// How reports are read. No `Default`: whoever reads decides what becomes of damage.
 #[derive(Debug, Clone)]
@@ -37,6 +39,11 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
+    /// As [`ReadOptions::standard`], with the outcomes that a staged push may have: for [`Collector::spilling`].
+    pub fn staged() -> Self {
+        Self { outcomes_max: domain::limits::STAGED_OUTCOMES_MAX, ..Self::standard() }
+    }
+
     /// Any format, damage refused, the bounds of [`domain::limits`].
     pub fn standard() -> Self {
         Self {

@@ -1,92 +1,114 @@
 //! What it means that an item is named more than once in the files of one push: the same report found twice, attempts,
 //! phases, or items that can't be told apart (the rule set at the end of `facts/formats.md`, section 7).
-//! Must not know formats: dialects have said what a repeat of theirs means ([`Repeats`]).
+//! Must not know formats: dialects have said what a repeat of theirs means ([`crate::Repeats`]).
 
-use std::collections::{BTreeSet, HashMap, hash_map};
+use std::collections::{HashMap, hash_map};
 use std::hash::{BuildHasher, Hasher};
 
-use domain::{ItemHash, Outcome, ReportSummary, Status};
+use domain::{ItemHash, Outcome, ReportSummary};
 
 use crate::collect::{Collected, Entry, FileRead};
-use crate::error::Warning;
-use crate::event::Repeats;
-use crate::text::{Bounded, Oddities};
+use crate::error::{Damage, Warning};
 
+mod fold;
 mod twins;
+mod weak;
 
-pub(crate) use twins::Units;
+pub(crate) use fold::{Held, Source};
+pub(crate) use twins::{Dropped, Units, dropped};
+pub(crate) use weak::Weak;
 
 /// Folds all files into outcomes. The result depends on the files' names and contents, never on their order.
 pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
-    files.sort_by_cached_key(|file| (!is_attempt_file(&file.name), file.name.clone(), file.units.order()));
-    let dropped = twins::dropped(&files);
+    order(&mut files);
+    let mut dropped = dropped(&files);
     let elements = files.iter().map(|file| file.entries.len()).sum();
-    let mut fold = Fold {
-        outcomes: Vec::with_capacity(elements),
-        hashes: Vec::with_capacity(elements),
-        slots: HashMap::with_capacity_and_hasher(elements, Uniform),
-        held: Vec::with_capacity(elements),
-        summary: ReportSummary::default(),
-    };
-    let mut names = BTreeSet::new();
-    let mut warnings = Vec::new();
-    let mut damage = Vec::new();
-    fold.summary.files = files.len() as u64;
+    let mut fold = Fold::with_room(elements);
+    let mut told = Told::default();
     for (index, mut file) in files.into_iter().enumerate() {
-        let documents: Vec<u32> = file.units.documents().collect();
-        let gone = |document: u32| dropped.contains_key(&(index, document));
-        if documents.is_empty() || !documents.iter().all(|d| gone(*d)) {
-            names.insert(file.name.clone());
-        }
-        warnings.append(&mut file.warnings);
-        let repeated = documents.iter().filter_map(|document| dropped.get(&(index, *document)));
-        let count = repeated.clone().count();
-        if let Some(text) = repeated.clone().next() {
-            let more =
-                if count > 1 { format!(" (and {} documents more of this file)", count - 1) } else { String::new() };
-            warnings.push(Warning { file: file.name.clone(), line: None, text: format!("{text}{more}") });
-        }
-        fold.summary.damaged += u64::from(file.damage.is_some());
-        damage.extend(file.damage.take());
-        let mut weak = Weak::default();
+        let dropped = dropped.remove(&index);
         let source = Source { file: index, is_attempt: is_attempt_file(&file.name) };
-        for entry in file.entries {
-            if !gone(entry.place.document) {
-                fold.take(source, entry, &mut weak);
+        let mut weak = Weak::default();
+        for (seq, entry) in std::mem::take(&mut file.entries).into_iter().enumerate() {
+            if dropped.as_ref().is_none_or(|dropped| !dropped.holds(entry.place.document)) {
+                fold.take(source, seq as u32, entry, &mut weak);
             }
         }
-        warnings.extend(weak.warning(file.name));
+        told.tell(file, dropped, Some(weak));
     }
+    let (summary, told) = told.finish(fold.summary);
     Collected {
         outcomes: fold.outcomes,
         hashes: fold.hashes,
-        summary: fold.summary,
-        warnings,
-        damage,
-        files: names.into_iter().collect(),
+        summary,
+        warnings: told.warnings,
+        damage: told.damage,
+        files: told.files,
     }
 }
 
+/// Brings the files into the order in which they are folded.
+pub(crate) fn order(files: &mut [FileRead]) {
+    files.sort_by(|a, b| {
+        let attempts_first = is_attempt_file(&b.name).cmp(&is_attempt_file(&a.name));
+        attempts_first.then_with(|| a.name.cmp(&b.name)).then_with(|| a.units.prints().cmp(b.units.prints()))
+    });
+}
+
 /// Bazel keeps earlier attempts of a target beside the last one: `test_attempts/attempt_1.xml`.
-fn is_attempt_file(name: &str) -> bool {
+pub(crate) fn is_attempt_file(name: &str) -> bool {
     let mut parts = name.rsplit('/');
     let file = parts.next().unwrap_or_default();
     file.starts_with("attempt_") && parts.next() == Some("test_attempts")
 }
 
-/// The file that an entry comes from.
-#[derive(Debug, Clone, Copy)]
-struct Source {
-    file: usize,
-    is_attempt: bool,
+/// What there is to say about files, beside their outcomes.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    read: u64,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) damage: Vec<Damage>,
+    /// The files that count.
+    pub(crate) files: Vec<String>,
+}
+
+impl Told {
+    /// Adds the next file, in order.
+    pub(crate) fn tell(&mut self, mut file: FileRead, dropped: Option<Dropped>, weak: Option<Weak>) {
+        self.read += 1;
+        self.warnings.append(&mut file.warnings);
+        let all_dropped = dropped.as_ref().is_some_and(|dropped| dropped.len() == file.units.documents());
+        if let Some(dropped) = dropped {
+            let more = match dropped.len() - 1 {
+                0 => String::new(),
+                n => format!(" (and {n} documents more of this file)"),
+            };
+            let text = format!("{}{more}", dropped.text());
+            self.warnings.push(Warning { file: file.name.clone(), line: None, text });
+        }
+        self.damage.extend(file.damage);
+        self.warnings.extend(weak.and_then(|weak| weak.warning(&file.name)));
+        if !all_dropped {
+            self.files.push(file.name);
+        }
+    }
+
+    /// All files are told.
+    pub(crate) fn finish(mut self, summary: ReportSummary) -> (ReportSummary, Self) {
+        // Only those in folders of attempts stand elsewhere than by name.
+        self.files.sort_unstable();
+        self.files.dedup();
+        (ReportSummary { files: self.read, damaged: self.damage.len() as u64, ..summary }, self)
+    }
 }
 
 /// Item hashes are uniform already: their first eight bytes are the table's hash.
 #[derive(Debug, Clone, Copy, Default)]
-struct Uniform;
+pub(crate) struct Uniform;
 
+/// The hasher that takes them.
 #[derive(Debug, Default)]
-struct First8(u64);
+pub(crate) struct First8(u64);
 
 impl BuildHasher for Uniform {
     type Hasher = First8;
@@ -107,173 +129,50 @@ impl Hasher for First8 {
     }
 }
 
-/// What is held of an item: its latest outcome and where that came from.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    outcome: usize,
-    source: Source,
-    suite: u32,
-    has_verdict: bool,
-    /// Items that bear this name so far.
-    namesakes: u32,
-}
-
-/// What a repeat is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repeat {
-    /// The earlier one was an attempt; `failed` although it looks passed.
-    Attempt { failed: bool },
-    /// Part of the same attempt: the worst counts.
-    Part,
-    /// Another item that the report can't tell apart.
-    Namesake,
-}
-
 #[derive(Debug)]
 struct Fold {
     outcomes: Vec<Outcome>,
     hashes: Vec<ItemHash>,
     /// Where in `held` an item is: a small table, as most look-ups miss the cache. Outcomes are bounded far below 2^32.
     slots: HashMap<ItemHash, u32, Uniform>,
-    held: Vec<Held>,
+    /// Of each name what is known, and where its latest outcome is.
+    held: Vec<(Held, u32)>,
     summary: ReportSummary,
 }
 
 impl Fold {
-    fn take(&mut self, source: Source, entry: Entry, weak: &mut Weak) {
+    fn with_room(elements: usize) -> Self {
+        Self {
+            outcomes: Vec::with_capacity(elements),
+            hashes: Vec::with_capacity(elements),
+            slots: HashMap::with_capacity_and_hasher(elements, Uniform),
+            held: Vec::with_capacity(elements),
+            summary: ReportSummary::default(),
+        }
+    }
+
+    fn take(&mut self, source: Source, seq: u32, entry: Entry, weak: &mut Weak) {
         self.summary.add(entry.outcome.status);
         self.summary.cut += u64::from(entry.cut);
-        let fresh = Held {
-            outcome: self.outcomes.len(),
-            source,
-            suite: entry.place.suite,
-            has_verdict: entry.has_verdict,
-            namesakes: 1,
-        };
-        let slot = match self.slots.entry(entry.hash) {
+        let next = self.outcomes.len() as u32;
+        match self.slots.entry(entry.hash) {
             hash_map::Entry::Vacant(vacant) => {
                 vacant.insert(self.held.len() as u32);
-                self.held.push(fresh);
-                self.outcomes.push(entry.outcome);
+                self.held.push((Held::first(source, &entry), next));
                 self.hashes.push(entry.hash);
-                return;
+                self.outcomes.push(entry.outcome);
             }
-            hash_map::Entry::Occupied(occupied) => *occupied.get() as usize,
-        };
-        let held = &mut self.held[slot];
-        let earlier = &mut self.outcomes[held.outcome];
-        match what(*held, earlier.status, source, &entry) {
-            Repeat::Attempt { failed } => {
-                become_attempt(earlier, entry.outcome, failed);
-                self.summary.repeats += 1;
-                *held = Held { outcome: held.outcome, namesakes: held.namesakes, ..fresh };
-            }
-            Repeat::Part => {
-                absorb(earlier, entry.outcome);
-                self.summary.repeats += 1;
-                held.has_verdict |= entry.has_verdict;
-            }
-            Repeat::Namesake => {
-                weak.see(&entry, earlier.status);
-                let mut outcome = entry.outcome;
-                outcome.item = outcome.item.with_ordinal(held.namesakes);
-                *held = Held { namesakes: held.namesakes + 1, ..fresh };
-                self.hashes.push(outcome.item.hash());
-                self.outcomes.push(outcome);
+            hash_map::Entry::Occupied(occupied) => {
+                let (held, latest) = &mut self.held[*occupied.get() as usize];
+                match held.fold(&mut self.outcomes[*latest as usize], source, seq, entry, weak) {
+                    Some(namesake) => {
+                        *latest = next;
+                        self.hashes.push(namesake.item.hash());
+                        self.outcomes.push(namesake);
+                    }
+                    None => self.summary.repeats += 1,
+                }
             }
         }
-    }
-}
-
-fn what(held: Held, earlier: Status, source: Source, entry: &Entry) -> Repeat {
-    let same_suite = held.source.file == source.file && held.suite == entry.place.suite;
-    let after_bad = if earlier.is_bad() { Repeat::Attempt { failed: false } } else { Repeat::Namesake };
-    if held.source.is_attempt {
-        return Repeat::Attempt { failed: false };
-    }
-    match entry.repeats {
-        Repeats::Ordinals | Repeats::Programs => Repeat::Namesake,
-        Repeats::Worst if held.source.file == source.file => Repeat::Part,
-        Repeats::Attempts if same_suite => Repeat::Attempt { failed: false },
-        Repeats::Pytest if same_suite && held.has_verdict && earlier.is_bad() => Repeat::Part,
-        Repeats::Pytest if same_suite => Repeat::Attempt { failed: !held.has_verdict },
-        // In another suite or file it may be another environment: only a retry of what failed is surely an attempt.
-        Repeats::AttemptsAfterBad | Repeats::Worst | Repeats::Attempts | Repeats::Pytest => after_bad,
-    }
-}
-
-/// `later` counts from now on, and what was there is an attempt of it.
-fn become_attempt(outcome: &mut Outcome, mut later: Outcome, failed: bool) {
-    let mut attempt = outcome.as_attempt();
-    if failed {
-        attempt.status = Status::Failed;
-    }
-    let mut attempts = std::mem::take(&mut outcome.attempts);
-    attempts.push(attempt);
-    later.prepend_attempts(attempts);
-    merge_ids(&mut later.external_ids, &outcome.external_ids);
-    // The item stays: it may have got an ordinal that the later element can't know.
-    std::mem::swap(&mut later.item, &mut outcome.item);
-    *outcome = later;
-}
-
-/// `other` is a part of the same attempt: the worst status, both messages, the time of both.
-fn absorb(outcome: &mut Outcome, other: Outcome) {
-    if other.status.badness() > outcome.status.badness() {
-        outcome.status = other.status;
-    }
-    outcome.duration_us = match (outcome.duration_us, other.duration_us) {
-        (Some(a), Some(b)) => Some(domain::DurationUs(a.0.saturating_add(b.0))),
-        (a, b) => a.or(b),
-    };
-    outcome.message = match (outcome.message.take(), other.message) {
-        (Some(a), Some(b)) => {
-            let mut both = Bounded::default();
-            both.push(a.as_bytes());
-            both.push(b"\n\n");
-            both.push(b.as_bytes());
-            Some(both.finish(&mut Oddities::default()).0)
-        }
-        (a, b) => a.or(b),
-    };
-    let attempts = std::mem::take(&mut outcome.attempts);
-    outcome.attempts = other.attempts;
-    outcome.prepend_attempts(attempts);
-    merge_ids(&mut outcome.external_ids, &other.external_ids);
-}
-
-fn merge_ids(into: &mut Vec<String>, other: &[String]) {
-    for id in other {
-        if into.len() < domain::limits::EXTERNAL_IDS_MAX && !into.contains(id) {
-            into.push(id.clone());
-        }
-    }
-}
-
-/// Items of one file that are known by their order only.
-#[derive(Debug, Default)]
-struct Weak {
-    count: u64,
-    first: Option<(u64, String)>,
-    mixed: bool,
-}
-
-impl Weak {
-    fn see(&mut self, entry: &Entry, earlier: Status) {
-        self.count += 1;
-        self.mixed |= earlier.is_bad() != entry.outcome.status.is_bad();
-        self.first.get_or_insert_with(|| (entry.place.line, entry.outcome.item.to_string()));
-    }
-
-    fn warning(self, file: String) -> Option<Warning> {
-        let (line, item) = self.first?;
-        let n = self.count;
-        let mixed =
-            if self.mixed { "; some of one name went well and others not, without a mark of a rerun" } else { "" };
-        let tests = if n == 1 { "1 test bears".to_owned() } else { format!("{n} tests bear") };
-        let text = format!(
-            "{tests} the name of an earlier one and got a number, which holds only while their order does (first: {item}){mixed}"
-        );
-        Some(Warning { file, line: Some(line), text })
     }
 }

@@ -9,6 +9,7 @@ mod corpus;
 mod dialects;
 mod examples;
 mod properties;
+mod spill;
 
 use std::path::PathBuf;
 

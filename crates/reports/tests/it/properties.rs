@@ -21,7 +21,7 @@ fn case() -> impl Strategy<Value = String> {
     })
 }
 
-fn report() -> impl Strategy<Value = String> {
+pub(crate) fn report() -> impl Strategy<Value = String> {
     let suite = ("[ab]|pytest|C", prop::collection::vec(case(), 0..6))
         .prop_map(|(name, cases)| format!("<testsuite name=\"{name}\">{}</testsuite>", cases.concat()));
     let root = prop_oneof![
