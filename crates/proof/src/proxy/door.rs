@@ -72,6 +72,12 @@ impl FaultProxy {
         self.shared.lock().upstream = upstream;
     }
 
+    /// From the next request on, the upstream is told this host instead of the proxy's own: one that serves several
+    /// hosts under one address tells them apart by it.
+    pub fn set_host(&self, host: &str) {
+        self.shared.lock().host = Some(host.to_owned());
+    }
+
     /// What happened so far, in order of arrival.
     pub fn log(&self) -> Vec<Event> {
         self.shared.lock().log.clone()
@@ -137,6 +143,7 @@ pub(crate) struct Shared {
 
 struct State {
     upstream: SocketAddr,
+    host: Option<String>,
     plan: Progress,
     log: Vec<Event>,
     parked: Vec<Parked>,
@@ -150,7 +157,13 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     fn new(upstream: SocketAddr, plan: Plan) -> Self {
-        let state = State { upstream, plan: Progress::new(plan), log: Vec::new(), parked: Vec::new() };
+        let state = State {
+            upstream,
+            host: None,
+            plan: Progress::new(plan),
+            log: Vec::new(),
+            parked: Vec::new(),
+        };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -160,6 +173,10 @@ impl Shared {
 
     pub(crate) fn upstream(&self) -> SocketAddr {
         self.lock().upstream
+    }
+
+    pub(crate) fn host(&self) -> Option<String> {
+        self.lock().host.clone()
     }
 
     fn resets_connection(&self) -> bool {

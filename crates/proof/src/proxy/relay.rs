@@ -145,7 +145,10 @@ impl Relay {
     }
 
     async fn request(&mut self) -> io::Result<Option<Request>> {
-        let Some(head) = wire::head(&mut self.client).await? else { return Ok(None) };
+        let Some(mut head) = wire::head(&mut self.client).await? else { return Ok(None) };
+        if let Some(host) = self.shared.host() {
+            head.set_host(&host);
+        }
         if head.header("expect").is_some() {
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }

@@ -41,6 +41,19 @@ impl Head {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// Names another host than the sender did. A message without a host stays without one.
+    pub(crate) fn set_host(&mut self, host: &str) {
+        let mut raw = Vec::with_capacity(self.raw.len() + host.len());
+        for line in self.raw.split_inclusive(|byte| *byte == b'\n') {
+            if text(line).to_ascii_lowercase().starts_with("host:") {
+                raw.extend_from_slice(format!("Host: {host}\r\n").as_bytes());
+            } else {
+                raw.extend_from_slice(line);
+            }
+        }
+        self.raw = raw;
+    }
+
     /// Whether the sender will close the connection after this message.
     pub(crate) fn closes(&self) -> bool {
         self.start.contains("HTTP/1.0") || self.header("connection").is_some_and(|v| v.eq_ignore_ascii_case("close"))

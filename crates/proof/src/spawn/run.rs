@@ -184,6 +184,11 @@ impl Running {
         self.capture.find(Stream::Out, patience, find)
     }
 
+    /// Blocks until it and whatever it started have closed their output; `false` if they have not within `patience`.
+    pub fn ended(&self, patience: Duration) -> bool {
+        self.capture.ended(patience)
+    }
+
     /// Waits for its end, that is, until it and whatever it started have closed their output; kills them all when
     /// `timeout` is over.
     ///

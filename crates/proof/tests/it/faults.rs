@@ -53,6 +53,20 @@ fn without_a_fault_everything_passes_unchanged() -> anyhow::Result<()> {
 }
 
 #[test]
+fn the_upstream_is_told_its_own_host_where_one_is_set() -> anyhow::Result<()> {
+    let (upstream, proxy) = pair(Plan::pass())?;
+    once(proxy.addr(), "POST", "/a", BODY)?;
+    proxy.set_host("tally.example.com:8443");
+    once(proxy.addr(), "POST", "/a", BODY)?;
+    let seen = upstream.wait_seen(2)?;
+    let hosts = |head: &str| head.lines().filter(|line| line.starts_with("Host:")).map(str::to_owned).collect();
+    let told: Vec<Vec<String>> = seen.iter().map(|seen| hosts(&seen.head)).collect();
+    assert_eq!(told, [vec!["Host: x"], vec!["Host: tally.example.com:8443"]]);
+    assert_eq!(seen[0].body, seen[1].body);
+    Ok(())
+}
+
+#[test]
 fn answers_without_length_or_body_and_early_refusals_pass() -> anyhow::Result<()> {
     let (_upstream, proxy) = pair(Plan::pass())?;
     assert!(matches!(once(proxy.addr(), "POST", "/close", b"")?, Sight::Ended(count) if count > 6));

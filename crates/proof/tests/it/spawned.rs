@@ -41,7 +41,9 @@ fn a_time_out_kills_the_whole_group() -> anyhow::Result<()> {
     let running = shell("echo up >&2; sleep 600")?.start()?;
     let up = running.find_in_stderr(LONG, |text| text.contains("up").then_some(()));
     assert_eq!(up, Some(()));
+    assert!(!running.ended(Duration::from_millis(1)));
     running.kill9_all();
+    assert!(running.ended(LONG));
     assert!(running.wait(LONG)?.was_killed());
     Ok(())
 }
