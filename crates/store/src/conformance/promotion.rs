@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::{OnDifference, PushId, PushKey, Receipt};
 
 use super::Make;
-use super::build::{at, page, push, query, receipt, shop, sound, words};
+use super::build::{now, page, push, query, receipt, shop, sound, words};
 use crate::{Answer, Promoted, Promotion, Store};
 
 fn promotion(push: PushId, key: &str) -> Promotion {
@@ -14,7 +14,7 @@ fn promotion(push: PushId, key: &str) -> Promotion {
 }
 
 async fn promote(store: &Arc<dyn Store>, promotion: Promotion) -> Promoted {
-    store.promote(promotion, at()).await.expect("the store works")
+    store.promote(promotion, now()).await.expect("the store works")
 }
 
 async fn promoted(store: &Arc<dyn Store>, promotion: Promotion) -> Answer {

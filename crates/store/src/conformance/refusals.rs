@@ -6,7 +6,7 @@ use domain::{ItemName, OnDifference};
 
 use super::Make;
 use super::build::{cycle, push, shop, sound, words};
-use crate::{Absent, Recorded};
+use crate::{Absent, Recorded, Refused};
 
 pub async fn a_key_in_another_place_is_refused(make: Make<'_>) {
     let store = make();
@@ -53,9 +53,10 @@ pub async fn a_second_leg_is_refused_and_the_key_contested(make: Make<'_>) {
 pub async fn other_work_under_a_key_is_refused_with_samples(make: Make<'_>) {
     let store = make();
     push("a+ b+ c+").attempt(1).accepted(&store).await;
-    let Recorded::Refused { refusal, mut recorded_samples } = push("x+ y+ a+").attempt(2).to(&store).await else {
-        panic!("accepted")
-    };
+    let Recorded::Refused(refused) = push("x+ y+ a+").attempt(2).to(&store).await else { panic!("accepted") };
+    let Refused { refusal, mut offered_samples, mut recorded_samples } = refused;
+    offered_samples.sort();
+    assert_eq!(offered_samples.iter().map(ItemName::name).collect::<Vec<_>>(), ["x", "y"]);
     assert!(matches!(refusal, Refusal::CollidingItems { offered: 3, recorded: 3, known: 1, .. }), "{refusal:?}");
     recorded_samples.sort();
     assert_eq!(recorded_samples.iter().map(ItemName::name).collect::<Vec<_>>(), ["b", "c"]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Make;
-use super::build::{Build, cycle, numbered, page, push, query, sound};
+use super::build::{Build, accepted, cycle, numbered, page, push, query, sound};
 use crate::{Recorded, Store};
 
 /// Delivers all of them at once.
@@ -26,13 +26,7 @@ pub async fn one_push_a_hundred_times_is_recorded_once(make: Make<'_>) {
     let store = make();
     let one = push(&numbered(0..40, '+')).attempt(1).executor("runner");
     let answers = all(&store, vec![one; 100]).await;
-    let accepted: Vec<_> = answers
-        .into_iter()
-        .map(|answer| match answer {
-            Recorded::Accepted(answer) => answer,
-            Recorded::Refused { refusal, .. } => panic!("refused: {refusal:?}"),
-        })
-        .collect();
+    let accepted: Vec<_> = answers.into_iter().map(accepted).collect();
     assert_eq!(accepted.iter().filter(|answer| !answer.replayed).count(), 1);
     assert!(accepted.iter().all(|answer| answer.receipt == accepted[0].receipt));
     let round = cycle(&store).await.rounds.remove(0);

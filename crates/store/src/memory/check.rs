@@ -25,6 +25,12 @@ pub(super) fn check(world: &World) -> Vec<Damage> {
             check_push(push, &mut damage);
         }
     }
+    for (key, stages) in &world.stages {
+        let revisions = world.recording(key).map_or(0, |recording| recording.revisions.len());
+        if let Some(what) = stages.contradiction(revisions) {
+            found.push(Damage { kind: "stage-differs", place: format!("project {} push {}", key.0, key.1), what });
+        }
+    }
     found
 }
 
@@ -35,7 +41,8 @@ fn check_push(push: &Recording, damage: &mut impl FnMut(&'static str, String)) {
             damage("revision-gap", format!("revision {number} stands at place {}", at + 1));
         }
         let outcomes = &revision.push.outcomes;
-        if outcomes.content_digest() != revision.known.content || outcomes.outcome_digest() != revision.known.outcomes {
+        let made = outcomes.digests();
+        if (made.content, made.outcomes) != (revision.known.content, revision.known.outcomes) {
             damage("digest-differs", format!("the content of revision {number} has another digest"));
         }
         if !outcomes.hashes().is_sorted_by(|a, b| a < b) {

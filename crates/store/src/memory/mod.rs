@@ -1,11 +1,15 @@
 //! The engine in memory, naive on purpose: whole pushes in ordered maps, everything counted anew for each reading.
 //! The simulator runs on it, and it is the second opinion on the embedded engine. Must not share counting with that.
 
+mod carry;
 mod check;
 mod items;
 mod model;
+mod promote;
 mod read;
 mod record;
+mod rounds;
+mod stage;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,11 +18,14 @@ use domain::listing::{
     CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
 };
 use domain::round::RoundChoice;
-use domain::{CycleName, ItemHash, ProjectId, Push, PushId};
+use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 
 use model::World;
 
-use crate::{Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
+use crate::{
+    Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, Lifetime, Now, Promoted, Promotion, Put,
+    Recorded, RoundAction, StagingReport, Store, StoreError,
+};
 
 /// A store that lives as long as its process.
 #[derive(Default)]
@@ -40,12 +47,36 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError> {
-        record::record(&mut self.world(), &push, &at)
+    async fn record(&self, push: Arc<Push>, now: Now) -> Result<Recorded, StoreError> {
+        record::record(&mut self.world(), &push, &now)
     }
 
-    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError> {
-        record::promote(&mut self.world(), &promotion, &at)
+    async fn begin(&self, manifest: Arc<Manifest>, now: Now) -> Result<Begun, StoreError> {
+        stage::begin(&mut self.world(), &manifest, &now)
+    }
+
+    async fn put(&self, chunk: Arc<Chunk>, now: Now) -> Result<Put, StoreError> {
+        Ok(stage::put(&mut self.world(), &chunk, &now))
+    }
+
+    async fn commit(&self, epoch: EpochOf, now: Now) -> Result<Committed, StoreError> {
+        stage::commit(&mut self.world(), &epoch, &now)
+    }
+
+    async fn cancel(&self, epoch: EpochOf, now: Now) -> Result<Cancelled, StoreError> {
+        Ok(stage::cancel(&mut self.world(), &epoch, &now))
+    }
+
+    async fn staging(&self, project: &ProjectId, push: PushId, now: Now) -> Result<Option<StagingReport>, StoreError> {
+        Ok(stage::report(&self.world(), &(project.clone(), push), &now))
+    }
+
+    async fn collect(&self, lifetime: Lifetime, now: Now) -> Result<Collected, StoreError> {
+        Ok(stage::collect(&mut self.world(), lifetime, &now))
+    }
+
+    async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError> {
+        promote::promote(&mut self.world(), &promotion, &now.at)
     }
 
     async fn set_round(
@@ -55,11 +86,11 @@ impl Store for MemoryStore {
         round: &str,
         action: RoundAction,
     ) -> Found<CycleReport> {
-        Ok(read::set_round(&mut self.world(), project, cycle, round, action))
+        Ok(rounds::set_round(&mut self.world(), project, cycle, round, action))
     }
 
     async fn drop_round(&self, project: &ProjectId, cycle: &CycleName, round: &str) -> Found<u64> {
-        Ok(read::drop_round(&mut self.world(), project, cycle, round))
+        Ok(rounds::drop_round(&mut self.world(), project, cycle, round))
     }
 
     async fn projects(&self) -> Result<Vec<ProjectId>, StoreError> {
@@ -111,6 +142,11 @@ impl Store for MemoryStore {
 
     async fn check(&self) -> Result<Vec<Damage>, StoreError> {
         Ok(check::check(&self.world()))
+    }
+
+    async fn repair(&self) -> Result<Vec<Damage>, StoreError> {
+        // Nothing is derived beforehand, so nothing derived can be wrong.
+        Ok(Vec::new())
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

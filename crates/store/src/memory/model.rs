@@ -9,19 +9,47 @@ use domain::round::{JobFacts, RoundFacts, Standing, VariantFacts, standings};
 use domain::verdict::{Claim, Light, RevisionKind, View, settle};
 use domain::{
     Commit, Counts, CycleName, Digest, Executor, ItemHash, JobName, Ordinal, OrdinalScope, Outcome, Place, ProjectId,
-    Push, PushId, PushKey, Receipt, RoundId, RunId, Variant, WorkflowName,
+    Push, PushId, PushKey, Receipt, RoundId, RunId, Sender, Variant, WorkflowName,
 };
 
-use crate::{Absent, RecordedAt};
+use super::stage::Stages;
+use crate::{Absent, RecordedAt, Stored};
+
+/// A push among those of all projects.
+pub(super) type Key = (ProjectId, PushId);
 
 /// Everything.
 #[derive(Default)]
 pub(super) struct World {
+    /// Projects that something was recorded in.
     pub(super) projects: BTreeMap<ProjectId, Project>,
+    /// Of every push, what is or was staged. Readers don't look here.
+    pub(super) stages: BTreeMap<Key, Stages>,
+    /// Pushes whose newest epoch is open.
+    pub(super) open: BTreeSet<Key>,
     /// Rises with every round.
     pub(super) rounds: u64,
-    /// Rises with every push.
-    pub(super) pushes: u64,
+}
+
+impl World {
+    /// Everything recorded under a key.
+    pub(super) fn recording(&self, key: &Key) -> Option<&Recording> {
+        self.projects.get(&key.0)?.pushes.get(&key.1)
+    }
+
+    pub(super) fn recording_mut(&mut self, key: &Key) -> Option<&mut Recording> {
+        self.projects.get_mut(&key.0)?.pushes.get_mut(&key.1)
+    }
+
+    pub(super) fn is_tombstoned(&self, key: &Key) -> bool {
+        self.projects.get(&key.0).is_some_and(|project| project.tombstones.contains(&key.1))
+    }
+
+    /// The newest receipt under a key.
+    pub(super) fn stored(&self, key: &Key) -> Option<Stored> {
+        let newest = self.recording(key)?.revisions.last()?;
+        Some(Stored { revision: newest.known.number, receipt: newest.receipt.clone() })
+    }
 }
 
 /// One tenant.
@@ -29,6 +57,8 @@ pub(super) struct World {
 pub(super) struct Project {
     pub(super) cycles: BTreeMap<CycleName, BTreeMap<RoundId, Round>>,
     pub(super) pushes: BTreeMap<PushId, Recording>,
+    /// Keys of promotions: which push each promoted, and as which of its revisions it is recorded.
+    pub(super) promotions: BTreeMap<PushKey, (PushId, u32)>,
     pub(super) tombstones: BTreeSet<PushId>,
     /// Refusals that left no trace under their key.
     pub(super) refused: Vec<DeliveryReport>,
@@ -44,17 +74,20 @@ pub(super) struct Round {
     pub(super) recorded_at: RecordedAt,
     pub(super) closed: bool,
     pub(super) pinned: bool,
+    /// Its pushes, in the order of recording.
+    pub(super) pushes: Vec<PushId>,
 }
 
 /// Everything under one key.
 pub(super) struct Recording {
-    pub(super) number: u64,
     pub(super) key: PushKey,
     pub(super) place: Place,
     pub(super) commit: Option<Commit>,
     pub(super) expect: Option<u32>,
     pub(super) contested: bool,
     pub(super) late: bool,
+    /// Ordinal and executor of every accepted delivery, each pair once.
+    pub(super) executors: Vec<(Option<Ordinal>, Executor)>,
     pub(super) revisions: Vec<Revision>,
     pub(super) log: Vec<(DeliveryReport, Option<Digest>)>,
 }
@@ -103,25 +136,24 @@ impl Recording {
         self.current().counts()
     }
 
-    pub(super) fn known(&self, body: Option<Digest>) -> Known {
-        let mut accepted = self.log.iter().filter(|(entry, _)| entry.revision.is_some() && entry.result != "promoted");
-        let mut executors: Vec<(Option<Ordinal>, Executor)> = Vec::new();
-        for (entry, _) in accepted.clone() {
-            if let Some(executor) = &entry.executor
-                && !executors.contains(&(entry.ordinal, executor.clone()))
-            {
-                executors.push((entry.ordinal, executor.clone()));
-            }
+    /// Remembers who delivered something that was accepted.
+    pub(super) fn accept(&mut self, sender: &Sender) {
+        let Some(executor) = &sender.executor else { return };
+        let pair = (sender.ordinal, executor.clone());
+        if !self.executors.contains(&pair) {
+            self.executors.push(pair);
         }
-        let same_body =
-            body.and_then(|body| accepted.rfind(|(_, of)| *of == Some(body)).and_then(|(entry, _)| entry.revision));
+    }
+
+    pub(super) fn known(&self, body: Option<Digest>) -> Known {
+        let answered = |body| self.log.iter().rfind(|(entry, of)| entry.revision.is_some() && *of == Some(body));
         Known {
             place: self.place.clone(),
             commit: self.commit.clone(),
             contested: self.contested,
-            executors,
+            executors: self.executors.clone(),
             revisions: self.revisions.iter().map(|r| r.known.clone()).collect(),
-            same_body,
+            same_body: body.and_then(answered).and_then(|(entry, _)| entry.revision),
         }
     }
 
@@ -158,10 +190,8 @@ impl Project {
 
     /// Pushes of a round, in the order of recording.
     pub(super) fn pushes_of(&self, cycle: &CycleName, round: &RoundId) -> Vec<&Recording> {
-        let mut found: Vec<&Recording> =
-            self.pushes.values().filter(|p| p.place.cycle == *cycle && p.place.round == *round).collect();
-        found.sort_by_key(|push| push.number);
-        found
+        let round = self.cycles.get(cycle).and_then(|rounds| rounds.get(round));
+        round.map(|round| round.pushes.iter().filter_map(|id| self.pushes.get(id)).collect()).unwrap_or_default()
     }
 
     /// Facts of all rounds of a cycle, in the order of recording, and where they stand.

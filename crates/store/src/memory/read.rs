@@ -1,4 +1,4 @@
-//! Readings of the memory engine but items, and what people do to rounds.
+//! Readings of the memory engine but items. Must not look at what is staged.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use domain::listing::{
     ShardReport, UnseenItem,
 };
 use domain::receipt::{ItemDifference, ItemHashText};
-use domain::round::{RoundChoice, RoundFacts, Standing, choose, listing_order, named};
+use domain::round::{RoundChoice, RoundFacts, Standing, choose, listing_order};
 use domain::verdict::{Change, RevisionKind};
 use domain::{Counts, CycleName, ItemHash, ProjectId, PushId, RoundId, Variant};
 
+use super::carry::name_of;
 use super::items::union;
 use super::model::{Project, Recording, World, count};
-use super::record::name_of;
+use crate::Absent;
 use crate::receipts::result_of;
-use crate::{Absent, RoundAction};
 
 pub(super) fn project<'a>(world: &'a World, name: &ProjectId) -> Result<&'a Project, Absent> {
     world.projects.get(name).ok_or_else(|| Absent::Project(name.clone()))
@@ -220,50 +220,4 @@ pub(super) fn difference(
         });
     }
     Ok(DifferenceReport { key: recording.key.clone(), revision, items })
-}
-
-pub(super) fn set_round(
-    world: &mut World,
-    name: &ProjectId,
-    cycle_name: &CycleName,
-    round: &str,
-    action: RoundAction,
-) -> Result<CycleReport, Absent> {
-    let (facts, _) = project(world, name)?.facts(cycle_name)?;
-    let at = named(&facts, round).map_err(Absent::Round)?;
-    let (id, workflow) = (facts[at].round.clone(), facts[at].workflow.clone());
-    let cycles = world.projects.get_mut(name).map(|p| &mut p.cycles);
-    let rounds = cycles.and_then(|c| c.get_mut(cycle_name)).ok_or_else(|| Absent::Cycle(cycle_name.clone()))?;
-    for (of, round) in rounds.iter_mut() {
-        match action {
-            RoundAction::Close if *of == id => round.closed = true,
-            RoundAction::Unpin if *of == id => round.pinned = false,
-            RoundAction::Pin if round.workflow == workflow => round.pinned = *of == id,
-            _ => {}
-        }
-    }
-    cycle(world, name, cycle_name, &RoundChoice::Named(id.to_string()))
-}
-
-pub(super) fn drop_round(world: &mut World, name: &ProjectId, cycle: &CycleName, round: &str) -> Result<u64, Absent> {
-    let (facts, _) = project(world, name)?.facts(cycle)?;
-    let id = facts[named(&facts, round).map_err(Absent::Round)?].round.clone();
-    let Some(project) = world.projects.get_mut(name) else { return Ok(0) };
-    let dropped: Vec<PushId> = project
-        .pushes
-        .iter()
-        .filter(|(_, push)| push.place.cycle == *cycle && push.place.round == id)
-        .map(|(uid, _)| *uid)
-        .collect();
-    for uid in &dropped {
-        project.pushes.remove(uid);
-        project.tombstones.insert(*uid);
-    }
-    if let Some(rounds) = project.cycles.get_mut(cycle) {
-        rounds.remove(&id);
-        if rounds.is_empty() {
-            project.cycles.remove(cycle);
-        }
-    }
-    Ok(dropped.len() as u64)
 }

@@ -1,5 +1,7 @@
 //! Short hands for pushes and questions.
 
+mod staged;
+
 use std::sync::Arc;
 
 use domain::listing::{CycleReport, ItemPage, ItemQuery, ItemReport, ItemSort};
@@ -11,12 +13,22 @@ use domain::{
     ShardRef, Status, Variant, WorkflowName,
 };
 
-use crate::{Answer, Recorded, RecordedAt, Store};
+use crate::{Answer, Now, Recorded, RecordedAt, Refused, Store};
+
+pub use staged::{Cut, staged};
 
 pub const AT: &str = "2026-01-02T03:04:05Z";
 
-pub fn at() -> RecordedAt {
-    RecordedAt(AT.to_owned())
+/// [`AT`] in milliseconds.
+pub const AT_MS: u64 = 1_767_323_045_000;
+
+pub fn now() -> Now {
+    after(0)
+}
+
+/// So many milliseconds after [`AT`]; the text for people stays, so that receipts do.
+pub fn after(ms: u64) -> Now {
+    Now { at: RecordedAt(AT.to_owned()), ms: AT_MS + ms }
 }
 
 /// The item of this name.
@@ -83,7 +95,7 @@ pub fn push(words: &str) -> Build {
 impl Build {
     pub fn holds(mut self, outcomes: Outcomes) -> Self {
         let body = self.0.content.body;
-        self.0.content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body };
+        self.0.content = ContentId { body, ..outcomes.digests().id() };
         self.0.outcomes = outcomes;
         self
     }
@@ -183,25 +195,41 @@ impl Build {
         PushId::of(&self.0.place.project, &self.0.key)
     }
 
-    /// Delivers it.
+    /// Cut into 2^`bits` chunks, with its items in the manifest.
+    pub fn cut(&self, bits: u8) -> Cut {
+        let (manifest, chunks) = staged(&self.0, bits);
+        Cut { manifest, chunks }
+    }
+
+    /// Delivers it in one request.
     pub async fn to(&self, store: &Arc<dyn Store>) -> Recorded {
-        store.record(Arc::new(self.0.clone()), at()).await.expect("the store works")
+        self.at(store, now()).await
+    }
+
+    /// Delivers it in one request, at this time.
+    pub async fn at(&self, store: &Arc<dyn Store>, now: Now) -> Recorded {
+        store.record(Arc::new(self.0.clone()), now).await.expect("the store works")
     }
 
     /// Delivers it, and it has to be accepted.
     pub async fn accepted(&self, store: &Arc<dyn Store>) -> Answer {
-        match self.to(store).await {
-            Recorded::Accepted(answer) => answer,
-            Recorded::Refused { refusal, .. } => panic!("refused: {refusal:?}"),
-        }
+        accepted(self.to(store).await)
     }
 
     /// Delivers it, and it has to be refused.
     pub async fn refused(&self, store: &Arc<dyn Store>) -> domain::protocol::Refusal {
         match self.to(store).await {
-            Recorded::Refused { refusal, .. } => refusal,
-            Recorded::Accepted(answer) => panic!("accepted: {answer:?}"),
+            Recorded::Refused(Refused { refusal, .. }) => refusal,
+            other => panic!("not refused: {other:?}"),
         }
+    }
+}
+
+/// The answer to a delivery that has to be accepted.
+pub fn accepted(recorded: Recorded) -> Answer {
+    match recorded {
+        Recorded::Accepted(answer) => answer,
+        other => panic!("not accepted: {other:?}"),
     }
 }
 
