@@ -6,6 +6,8 @@
 #![allow(clippy::panic, clippy::missing_panics_doc, missing_docs, reason = "as above; names say what is tested")]
 
 pub mod build;
+pub mod puts;
+pub mod begins;
 pub mod counting;
 pub mod deletion;
 pub mod listing;
@@ -84,6 +86,31 @@ macro_rules! for_each_conformance_test {
             together::two_legs_at_once_are_one_recorded_and_one_refused,
             together::many_pushes_at_once_all_count,
             together::s26_one_report_in_two_projects,
+            begins::b1_a_begin_opens_the_first_epoch_and_shows_nothing,
+            begins::b2_b8_the_same_manifest_resumes_and_only_what_is_missing_is_put,
+            begins::b4_another_manifest_waits_while_the_epoch_is_active,
+            begins::b5_b6_b10_the_higher_attempt_wins_whatever_the_order,
+            begins::b7_an_idle_epoch_is_taken_over,
+            begins::b9_a_delayed_begin_of_a_fenced_client_opens_nothing,
+            begins::b11_a_key_of_another_place_is_refused,
+            begins::b12_b13_a_recorded_content_is_replayed_however_it_is_cut,
+            begins::b14_other_outcomes_are_staged_and_what_is_recorded_is_said,
+            begins::b15_a_tombstone_answers_a_begin,
+            begins::an_incarnation_is_bound_to_one_epoch,
+            begins::r1_another_shard_total_is_refused_at_begin,
+            begins::r1_another_shard_total_is_refused_at_commit,
+            begins::h1_staging_ends_in_a_receipt,
+            begins::h2_another_project_stages_under_its_own_key,
+            puts::p1_p2_p3_chunks_come_in_any_order_and_again,
+            puts::p4_p5_bytes_that_were_not_promised_are_refused,
+            puts::a_chunk_of_other_items_or_of_another_number_is_not_taken,
+            puts::p6_p7_a_put_into_a_superseded_epoch_is_refused,
+            puts::p8_p9_a_late_put_into_a_committed_epoch_changes_nothing,
+            puts::p10_a_put_into_an_ended_epoch_is_gone,
+            puts::p11_a_number_that_the_manifest_does_not_have_is_refused,
+            puts::p14_chunks_that_are_never_committed_never_show,
+            puts::what_was_never_begun_is_unknown,
+            puts::c12_a_dropped_round_takes_what_is_staged_for_it,
         }
     };
 }

@@ -1,5 +1,6 @@
 //! Short hands for pushes and questions.
 
+mod readings;
 mod staged;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use domain::{
 
 use crate::{Answer, Now, Recorded, RecordedAt, Refused, Store};
 
+pub use readings::{log, readings};
 pub use staged::{Cut, staged};
 
 pub const AT: &str = "2026-01-02T03:04:05Z";
@@ -304,4 +306,9 @@ pub async fn sound(store: &Arc<dyn Store>) {
             }
         }
     }
+}
+
+/// Forty items, all with this mark: enough for four chunks.
+pub fn forty(mark: char) -> String {
+    numbered(0..40, mark)
 }
