@@ -13,8 +13,7 @@ pub async fn b1_a_begin_opens_the_first_epoch_and_shows_nothing(make: Make<'_>) 
     let cut = push(&forty('+')).incarnation(7).cut(2);
     let before = readings(&store, &[cut.manifest.push()], &["t001"]).await;
     let missing = vec![0, 1, 2, 3];
-    let expected =
-        Staging { epoch: Epoch(1), resumed: false, chunks: 4, missing, difference: None, recorded: None };
+    let expected = Staging { epoch: Epoch(1), resumed: false, chunks: 4, missing, difference: None, recorded: None };
     assert_eq!(cut.begun(&store).await, expected);
     let report = cut.staging(&store, after(5)).await.expect("it is staging");
     assert_eq!((report.epoch, report.chunks, report.present, report.idle_ms), (Epoch(1), 4, 0, 5));

@@ -5,17 +5,22 @@
 #![expect(clippy::expect_used, reason = "this module is a test suite that other crates' tests call")]
 #![allow(clippy::panic, clippy::missing_panics_doc, missing_docs, reason = "as above; names say what is tested")]
 
-pub mod build;
-pub mod puts;
 pub mod begins;
+pub mod build;
+pub mod cancels;
+pub mod commits;
 pub mod counting;
 pub mod deletion;
 pub mod listing;
+pub mod one_shots;
 pub mod overlays;
 pub mod promotion;
+pub mod puts;
 pub mod recording;
 pub mod refusals;
 pub mod rounds;
+pub mod staged_races;
+pub mod staged_reruns;
 pub mod together;
 
 use std::sync::Arc;
@@ -111,6 +116,53 @@ macro_rules! for_each_conformance_test {
             puts::p14_chunks_that_are_never_committed_never_show,
             puts::what_was_never_begun_is_unknown,
             puts::c12_a_dropped_round_takes_what_is_staged_for_it,
+            commits::c1_c2_c3_a_commit_needs_all_chunks_and_may_be_repeated,
+            commits::an_empty_push_is_staged,
+            commits::c6_x6_a_delayed_commit_of_a_superseded_epoch_never_answers_success,
+            commits::c10_x2_another_content_after_a_commit_is_laid_over_it,
+            commits::c11a_other_work_is_refused_at_commit_and_stays_refused,
+            commits::other_work_is_refused_at_begin_if_the_manifest_names_items,
+            commits::a_lying_item_vector_decides_nothing,
+            commits::a_difference_under_fail_is_refused,
+            commits::chunks_that_do_not_make_the_content_kill_the_epoch,
+            commits::what_counts_already_is_replayed_at_begin_and_at_commit,
+            commits::v4_an_overlay_that_is_given_up_leaves_what_counts,
+            commits::v5_a_delayed_commit_gets_its_own_receipt_after_a_later_revision,
+            commits::x1_x5_the_dead_winner_loses_nobody_s_report,
+            commits::x3_two_clients_with_the_same_bytes_share_an_epoch,
+            commits::r2_overlaps_of_staged_pushes_count_once_at_every_moment,
+            commits::everything_of_a_staged_outcome_comes_back,
+            cancels::n1_a_commit_after_a_cancel_and_a_cancel_after_a_commit,
+            cancels::n2_a_cancel_may_be_repeated,
+            cancels::g1_p15_what_is_idle_for_a_lifetime_is_given_up,
+            cancels::g1_a_begin_or_put_is_activity,
+            cancels::g2_g3_dead_epochs_are_swept_and_nothing_visible_moves,
+            cancels::an_open_epoch_keeps_its_chunks,
+            cancels::g4_a_clock_that_jumps_ahead_is_seen_once,
+            cancels::g5_a_clock_that_goes_back_gives_nothing_up,
+            cancels::c7_collection_and_commit,
+            staged_reruns::s3_a_second_leg_is_refused_while_the_first_is_staged,
+            staged_reruns::s3_a_second_leg_is_refused_after_the_first_was_staged,
+            staged_reruns::everyone_who_staged_is_accepted,
+            staged_reruns::s5_s6_staged_reruns_whole_and_in_part,
+            staged_reruns::s9_fail_pass_fail_staged,
+            staged_reruns::receipts_do_not_tell_how_a_content_travelled,
+            staged_reruns::a_long_difference_is_listed_alike,
+            staged_reruns::a_promotion_between_puts_and_commit_is_counted,
+            staged_reruns::a_staged_overlay_is_read_item_by_item,
+            one_shots::o1_beside_an_epoch_of_other_content,
+            one_shots::o1_takes_an_idle_epoch_over,
+            one_shots::o1_after_a_staged_commit_it_is_a_replay_or_an_overlay,
+            one_shots::o2_of_the_same_content_it_commits_the_epoch,
+            one_shots::o2_over_a_recorded_push,
+            one_shots::what_is_staged_does_not_hold_up_a_repeat,
+            one_shots::s3_a_whole_second_leg_is_refused_while_the_first_is_staged,
+            staged_races::c4_x4_one_staged_push_eight_times_is_recorded_once,
+            staged_races::x4_eight_clients_of_one_staged_push_all_get_its_receipt,
+            staged_races::c5_two_contents_at_once_never_mix,
+            staged_races::readers_see_all_of_a_staged_push_or_nothing,
+            staged_races::c7_n1_a_commit_beside_whatever_ends_its_epoch,
+            staged_races::p7_puts_beside_a_begin_that_supersedes,
         }
     };
 }

@@ -1,0 +1,126 @@
+//! A push in one request beside what is staged under its key: rows O of the table of interleavings.
+
+use domain::Epoch;
+use domain::limits::EPOCH_IDLE_MS;
+use domain::protocol::{DifferenceClass, Refusal};
+
+use super::Make;
+use super::build::{accepted, after, cycle, forty, log, now, push, sound, words};
+use crate::{Begun, Cancelled, Committed, Fence, Put, Recorded, Stored};
+
+pub async fn o1_beside_an_epoch_of_other_content(make: Make<'_>) {
+    let store = make();
+    let staged = push(&forty('-')).attempt(2).incarnation(1).cut(2);
+    staged.begun(&store).await;
+    staged.put(&store, 1, 0).await;
+    let whole = |n: Option<u64>, incarnation: u128| {
+        let mut build = push(&forty('+')).incarnation(incarnation);
+        build.0.sender.ordinal = n.map(domain::Ordinal);
+        build
+    };
+    let in_progress = Recorded::Fenced(Fence::InProgress { epoch: Epoch(1) });
+    assert_eq!(whole(None, 2).to(&store).await, in_progress);
+    assert_eq!(whole(Some(2), 3).to(&store).await, in_progress);
+    assert_eq!(whole(Some(1), 4).to(&store).await, Recorded::Fenced(Fence::Stale { epoch: Epoch(1) }));
+    assert!(store.projects().await.expect("works").is_empty());
+    let answer = whole(Some(3), 5).accepted(&store).await;
+    assert!(!answer.replayed);
+    assert_eq!(staged.put(&store, 1, 1).await, Put::Superseded);
+    let recorded = Some(Stored { revision: 1, receipt: answer.receipt });
+    assert_eq!(staged.commit(&store, 1).await, Committed::Superseded { recorded });
+    assert_eq!(staged.staging(&store, now()).await, None);
+    assert_eq!(words(&store).await, forty('+').trim());
+    // Whose epoch was superseded and delivers whole now, is a delayed message.
+    let late = push(&forty('-')).attempt(4).incarnation(1).to(&store).await;
+    assert!(matches!(late, Recorded::Fenced(Fence::Superseded { epoch: Epoch(1), recorded: Some(_) })), "{late:?}");
+    sound(&store).await;
+}
+
+pub async fn o1_takes_an_idle_epoch_over(make: Make<'_>) {
+    let store = make();
+    let staged = push(&forty('-')).incarnation(1).cut(2);
+    staged.begun(&store).await;
+    staged.put_all(&store, 1).await;
+    let whole = push(&forty('+')).incarnation(2);
+    assert!(matches!(whole.at(&store, after(EPOCH_IDLE_MS - 1)).await, Recorded::Fenced(_)));
+    assert!(!accepted(whole.at(&store, after(EPOCH_IDLE_MS)).await).replayed);
+    assert!(matches!(staged.commit(&store, 1).await, Committed::Superseded { recorded: Some(_) }));
+    assert_eq!(words(&store).await, forty('+').trim());
+    sound(&store).await;
+}
+
+pub async fn o1_after_a_staged_commit_it_is_a_replay_or_an_overlay(make: Make<'_>) {
+    let store = make();
+    let first = push(&forty('-')).attempt(1).incarnation(1).cut(2).delivered(&store).await;
+    let replay = push(&forty('-')).attempt(1).accepted(&store).await;
+    assert_eq!((replay.replayed, replay.receipt), (true, first.receipt));
+    assert_eq!(push(&forty('+')).attempt(2).incarnation(2).accepted(&store).await.revision, 2);
+    assert_eq!(words(&store).await, forty('*').trim());
+    sound(&store).await;
+}
+
+pub async fn o2_of_the_same_content_it_commits_the_epoch(make: Make<'_>) {
+    let store = make();
+    let staged = push(&forty('+')).attempt(1).executor("one").incarnation(1).cut(2);
+    staged.begun(&store).await;
+    staged.put(&store, 1, 2).await;
+    let whole = push(&forty('+')).attempt(1).executor("one").incarnation(2).accepted(&store).await;
+    assert!(!whole.replayed);
+    assert_eq!(staged.put(&store, 1, 0).await, Put::Stored { replayed: true });
+    let commit = staged.committed(&store, 1).await;
+    assert_eq!((commit.replayed, commit.class), (true, Some(DifferenceClass::None)));
+    assert_eq!(commit.receipt, whole.receipt);
+    assert!(matches!(staged.cancel(&store, 1).await, Cancelled::Committed(stored) if stored.receipt == whole.receipt));
+    assert!(matches!(staged.begin(&store, now()).await, Begun::Replayed(answer) if answer.receipt == whole.receipt));
+    assert_eq!(log(&store, staged.manifest.push()).await, ["recorded", "replayed", "replayed"]);
+    assert_eq!(words(&store).await, forty('+').trim());
+    sound(&store).await;
+}
+
+/// An overlay that is staged and delivered whole as well.
+pub async fn o2_over_a_recorded_push(make: Make<'_>) {
+    let store = make();
+    push(&forty('-')).attempt(1).cut(2).delivered(&store).await;
+    let staged = push(&forty('+')).attempt(2).incarnation(1).cut(1);
+    staged.begun(&store).await;
+    staged.put_all(&store, 2).await;
+    let whole = push(&forty('+')).attempt(2).incarnation(2).accepted(&store).await;
+    assert_eq!((whole.revision, whole.replayed), (2, false));
+    let commit = staged.committed(&store, 2).await;
+    assert_eq!((commit.revision, commit.replayed), (2, true));
+    assert_eq!(commit.receipt, whole.receipt);
+    assert_eq!(cycle(&store).await.rounds[0].counts.flaky, 40);
+    sound(&store).await;
+}
+
+/// A repeat of what is recorded, or what is refused anyway, is answered whatever is staged.
+pub async fn what_is_staged_does_not_hold_up_a_repeat(make: Make<'_>) {
+    let store = make();
+    let first = push(&forty('-')).attempt(1).executor("one").accepted(&store).await;
+    let staged = push(&forty('+')).attempt(2).executor("two").incarnation(2).cut(2);
+    staged.begun(&store).await;
+    assert_eq!(push(&forty('-')).attempt(1).executor("one").accepted(&store).await.receipt, first.receipt);
+    assert_eq!(push(&forty('-')).attempt(1).cut(1).replayed(&store).await.receipt, first.receipt);
+    assert!(matches!(push("a+").run("2").refused(&store).await, Refusal::KeyReused(_)));
+    staged.put_all(&store, 1).await;
+    assert_eq!(staged.committed(&store, 1).await.revision, 2);
+    sound(&store).await;
+}
+
+/// S3: the second leg comes whole.
+pub async fn s3_a_whole_second_leg_is_refused_while_the_first_is_staged(make: Make<'_>) {
+    let store = make();
+    let leg = |executor: &str| push(&forty('+')).executor(executor).attempt(1);
+    let staged = leg("linux").incarnation(1).cut(2);
+    staged.begun(&store).await;
+    let refusal = leg("mac").refused(&store).await;
+    assert!(matches!(refusal, Refusal::CollidingExecutor { ordinal: Some(_), .. }), "{refusal:?}");
+    let refusal = leg("mac").attempt(2).refused(&store).await;
+    assert!(matches!(refusal, Refusal::CollidingExecutor { ordinal: None, .. }), "{refusal:?}");
+    assert!(store.projects().await.expect("works").is_empty());
+    // The first leg, whole as well: its epoch ends with it, and the key stays contested.
+    assert!(!leg("linux").incarnation(2).accepted(&store).await.replayed);
+    assert!(matches!(leg("mac").attempt(3).refused(&store).await, Refusal::CollidingExecutor { ordinal: None, .. }));
+    assert!(staged.committed(&store, 1).await.replayed);
+    sound(&store).await;
+}
