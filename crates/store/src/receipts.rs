@@ -1,10 +1,10 @@
 //! Receipts and the words of the log, made the same way by every engine, so that their bytes agree.
 //! Must not know where they are kept.
 
-use domain::limits;
-use domain::protocol::{DifferenceClass, DifferenceSummary, Refusal, summarise};
+use domain::compare::{Comparison, Listed};
+use domain::protocol::{DifferenceClass, DifferenceSummary, Refusal};
 use domain::receipt::{Difference, ItemDifference, ItemHashText, ReceiptResult};
-use domain::verdict::{Change, Light, RevisionKind, View};
+use domain::verdict::{Light, RevisionKind, View};
 use domain::{Counts, Digest, ItemHash, ItemName, Place, ProblemCode, PushId, PushKey, Receipt, ReportSummary};
 
 use crate::{RecordedAt, StoreError};
@@ -60,35 +60,32 @@ pub(crate) fn result_of(kind: RevisionKind) -> ReceiptResult {
     }
 }
 
-/// A difference with its first items, in the order of hashes; `name` knows the items of the content.
-pub(crate) fn difference(
-    summary: DifferenceSummary,
-    before: &View,
-    hashes: &[ItemHash],
-    lights: &[Light],
-    name: impl Fn(usize) -> Option<ItemName>,
-) -> Difference {
-    let mut items = Vec::new();
-    before.changes(hashes, lights, |hash, change| {
-        let (recorded, offered) = match change {
-            Change::Changed { from, to } => (Some(from), Some(to)),
-            Change::Added(to) => (None, Some(to)),
-            Change::NotOffered(_) => return,
-        };
-        if items.len() < limits::DIFFERENCE_ITEMS_MAX
-            && let Some(item) = hashes.binary_search(&hash).ok().and_then(&name)
-        {
-            items.push(ItemDifference { hash: ItemHashText(hash), item, recorded, offered });
-        }
-    });
+/// A difference with its first items.
+pub(crate) fn difference(summary: DifferenceSummary, items: Vec<ItemDifference>) -> Difference {
     let DifferenceSummary { class, changed, added, not_offered } = summary;
     Difference { class, changed, added, not_offered, items }
 }
 
+/// Listed items with their names; `name` knows the items of the content.
+pub(crate) fn named<E>(
+    listed: Vec<Listed>,
+    mut name: impl FnMut(ItemHash) -> Result<ItemName, E>,
+) -> Result<Vec<ItemDifference>, E> {
+    let named = |(hash, recorded, offered)| {
+        Ok(ItemDifference { hash: ItemHashText(hash), item: name(hash)?, recorded, offered: Some(offered) })
+    };
+    listed.into_iter().map(named).collect()
+}
+
 /// How a content that a person promotes differs from what counted before.
 pub(crate) fn promotion_summary(before: &View, hashes: &[ItemHash], lights: &[Light]) -> DifferenceSummary {
-    let mut summary = summarise(before, hashes, lights);
-    if before.hashes == hashes && before.verdicts.iter().map(|v| v.light).eq(lights.iter().copied()) {
+    promotion_difference(&Comparison::of(before, hashes, lights))
+}
+
+/// The same, for whoever compared part by part.
+pub(crate) fn promotion_difference(comparison: &Comparison) -> DifferenceSummary {
+    let mut summary = comparison.summary();
+    if comparison.is_equal() {
         summary.class = DifferenceClass::None;
     }
     summary

@@ -1,14 +1,21 @@
 //! Every contradiction in a store: rows that hang in the air, counts against a recount, contents against their digests,
-//! receipts against what they say. Must not repair, and must go on where something is damaged.
+//! receipts against what they say. Must go on where something is damaged, and mends only what can be derived.
 
 mod contents;
 mod orphans;
+mod recount;
+mod repair;
 mod sets;
+mod staged;
+mod stages;
+mod texts;
 
 use rusqlite::Connection;
 
 use super::content::Snap;
+
 use crate::{Damage, StoreError};
+pub(super) use repair::{apply, counts, lengths};
 
 /// What was found so far.
 #[derive(Default)]
@@ -51,10 +58,16 @@ pub(super) fn check(snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
     report.part("file", engine)?;
     let orphans = orphans::check(snap, &mut report);
     report.part("tables", orphans)?;
+    let staged = staged::check(snap, &mut report);
+    report.part("tables", staged)?;
     let sets = sets::check(snap, &mut report);
     report.part("itemset", sets)?;
-    let contents = contents::check(snap, &mut report);
+    let texts = texts::check(snap, &mut report);
+    report.part("blocktext", texts)?;
+    let contents = contents::check(snap, &mut report).map(drop);
     report.part("push", contents)?;
+    let stages = stages::check(snap, &mut report);
+    report.part("stage", stages)?;
     Ok(report.found)
 }
 

@@ -1,4 +1,4 @@
-//! Contents of pushes out of their blocks: verdicts, the fold over revisions, single items.
+//! Contents of pushes out of their blocks, whole or in part: verdicts, the fold over revisions, single items.
 //! Must not know rounds: how pushes compete is counted elsewhere.
 
 use std::cell::RefCell;
@@ -9,6 +9,7 @@ use domain::{Digest, ItemHash, ItemName, OrdinalScope};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::connect::broken;
+use super::parts::Part;
 use super::rows::RevisionRow;
 use crate::StoreError;
 use crate::codec::{self, Unpacker};
@@ -53,32 +54,42 @@ pub(super) struct Content {
     pub(super) lights: Vec<Light>,
 }
 
-/// The content that lies in the blocks of a revision.
-pub(super) fn content(snap: &Snap<'_>, project: i64, push: i64, revision: u32) -> Result<Content, StoreError> {
+/// Where a content lies: project, number of its blocks, bits by which they are cut.
+pub(super) type Lies = (i64, i64, u8);
+
+/// Part of a content.
+pub(super) fn content(snap: &Snap<'_>, (project, blockset, bits): Lies, part: Part) -> Result<Content, StoreError> {
     let mut statement = snap.prepare_cached(
         "SELECT b.n, b.codes, s.hashes FROM block b JOIN itemset s ON s.id = b.itemset
-         WHERE b.project = ?1 AND b.push = ?2 AND b.revision = ?3 ORDER BY b.bucket",
+         WHERE b.project = ?1 AND b.blockset = ?2 AND b.bucket BETWEEN ?3 AND ?4 ORDER BY b.bucket",
     )?;
-    let mut rows = statement.query(params![project, push, revision])?;
+    let (first, last) = part.buckets(bits);
+    let mut rows = statement.query(params![project, blockset, first, last])?;
     let mut content = Content::default();
     while let Some(row) = rows.next()? {
-        let n = row.get::<_, u32>(0)? as usize;
+        let from = content.hashes.len();
         codec::unpack_hashes(blob(row, 2)?, &mut content.hashes)?;
-        for code in snap.unpack(blob(row, 1)?)? {
-            content.lights.push(codec::light_of(code)?);
-        }
-        if content.hashes.len() != content.lights.len() || n > content.hashes.len() {
+        let codes = snap.unpack(blob(row, 1)?)?;
+        let n = content.hashes.len() - from;
+        if codes.len() != n || row.get::<_, u32>(0)? as usize != n {
             return Err(broken("a block and its set differ in length"));
+        }
+        // A bucket that is larger than the part holds others, too.
+        let range = if part.bits() > bits { part.range(&content.hashes[from..]) } else { 0..n };
+        content.hashes.truncate(from + range.end);
+        content.hashes.drain(from..from + range.start);
+        for code in &codes[range] {
+            content.lights.push(codec::light_of(*code)?);
         }
     }
     Ok(content)
 }
 
-/// What a push counts after the given revisions (by number, from the first).
-pub(super) fn fold(snap: &Snap<'_>, project: i64, push: i64, revisions: &[RevisionRow]) -> Result<View, StoreError> {
+/// What a push counts in a part of the hash order after the given revisions (by number, from the first).
+pub(super) fn fold(snap: &Snap<'_>, project: i64, revisions: &[RevisionRow], part: Part) -> Result<View, StoreError> {
     let mut view = View::default();
     for revision in revisions {
-        let content = content(snap, project, push, revision.source())?;
+        let content = content(snap, revision.lies(project), part)?;
         view = if revision.number() == 1 {
             // A first content as it is: no merge with nothing.
             let verdicts = content.lights.iter().map(|light| Verdict { light: *light, revision: 1 }).collect();
@@ -116,16 +127,16 @@ pub(super) type Places = [(usize, usize)];
 /// Finds `wanted` (rising hashes) in the blocks of one content, block by block.
 pub(super) fn walk(
     snap: &Snap<'_>,
-    (project, push, revision, bits): (i64, i64, u32, u8),
+    (project, blockset, bits): Lies,
     wanted: &[ItemHash],
     each: &mut dyn FnMut(&BlockRow, &Places) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut statement = snap.prepare_cached(
         "SELECT b.id, b.itemset, b.n, b.codes, s.hashes FROM block b JOIN itemset s ON s.id = b.itemset
-         WHERE b.project = ?1 AND b.push = ?2 AND b.revision = ?3 AND b.bucket = ?4",
+         WHERE b.project = ?1 AND b.blockset = ?2 AND b.bucket = ?3",
     )?;
     for (bucket, range) in codec::buckets(wanted, bits) {
-        let mut rows = statement.query(params![project, push, revision, bucket])?;
+        let mut rows = statement.query(params![project, blockset, bucket])?;
         let Some(row) = rows.next()? else { continue };
         let hashes = blob(row, 4)?;
         let places: Vec<(usize, usize)> =
@@ -172,7 +183,6 @@ pub(super) fn names(
 pub(super) fn names_of(
     snap: &Snap<'_>,
     project: i64,
-    push: i64,
     revisions: &[RevisionRow],
     wanted: &[ItemHash],
 ) -> Result<Vec<Option<ItemName>>, StoreError> {
@@ -181,16 +191,28 @@ pub(super) fn names_of(
         if found.iter().all(Option::is_some) {
             break;
         }
-        walk(snap, (project, push, revision.number(), revision.bits), wanted, &mut |block, places| {
-            let missing: Vec<_> = places.iter().copied().filter(|(at, _)| found[*at].is_none()).collect();
-            if missing.is_empty() {
-                Ok(())
-            } else {
-                names(snap, block.set, &missing, |at, name| found[at] = Some(name))
-            }
-        })?;
+        find_names(snap, revision.lies(project), wanted, &mut found)?;
     }
     Ok(found)
+}
+
+/// Names of `wanted` (rising hashes) among the items of one content, in that order.
+pub(super) fn names_in(snap: &Snap<'_>, lies: Lies, wanted: &[ItemHash]) -> Result<Vec<Option<ItemName>>, StoreError> {
+    let mut found: Vec<Option<ItemName>> = vec![None; wanted.len()];
+    find_names(snap, lies, wanted, &mut found)?;
+    Ok(found)
+}
+
+fn find_names(
+    snap: &Snap<'_>,
+    lies: Lies,
+    wanted: &[ItemHash],
+    found: &mut [Option<ItemName>],
+) -> Result<(), StoreError> {
+    walk(snap, lies, wanted, &mut |block, places| {
+        let missing: Vec<_> = places.iter().copied().filter(|(at, _)| found[*at].is_none()).collect();
+        if missing.is_empty() { Ok(()) } else { names(snap, block.set, &missing, |at, name| found[at] = Some(name)) }
+    })
 }
 
 /// A large text.

@@ -9,14 +9,14 @@ use rusqlite::Connection;
 use super::cache::Caches;
 use super::content::Snap;
 use super::facts::{Missing, Scope, project, scope};
-use super::resolve::{LoadedPush, Totals, pushes_of, resolve};
+use super::resolve::{self, LoadedPush, Totals, pushes_of};
 use super::rows::parsed;
 use super::unseen;
 use crate::StoreError;
 
 /// Projects by name.
 pub(super) fn projects(connection: &Connection) -> Result<Vec<ProjectId>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT name FROM project ORDER BY name")?;
+    let mut statement = connection.prepare_cached("SELECT name FROM project WHERE recorded = 1 ORDER BY name")?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -66,7 +66,7 @@ fn totals(snap: &Snap<'_>, caches: &Caches, scope: &Scope, places: &[usize]) -> 
     if let Some(known) = caches.totals.get(&key) {
         return Ok(known);
     }
-    let counted = resolve(snap, scope, places)?.totals();
+    let counted = resolve::totals(snap, scope, places)?;
     caches.totals.put(key, counted);
     Ok(counted)
 }

@@ -9,9 +9,9 @@ use domain::{Attempt, Digest, DurationUs, ItemHash, ItemName, Outcome};
 use rusqlite::OptionalExtension;
 
 use super::connect::broken;
-use super::content::{BlockRow, Places, Snap, blob, large_text, names, walk};
+use super::content::{BlockRow, Lies, Places, Snap, blob, large_text, names, walk};
 use super::resolve::{Held, Listing, LoadedPush};
-use super::rows::{PushRow, RevisionRow};
+use super::rows::RevisionRow;
 use crate::StoreError;
 use crate::codec::{self, HAS_TEXT, Texts};
 
@@ -64,8 +64,7 @@ fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<V
     let mut executions: Vec<BTreeMap<u32, Outcome>> = vec![BTreeMap::new(); hashes.len()];
     for revision in push.revisions.iter().filter(|r| !r.is_promotion()) {
         let number = revision.number();
-        let place = (push.row.project, push.row.id, number, revision.bits);
-        walk(snap, place, hashes, &mut |block, places| {
+        walk(snap, revision.lies(push.row.project), hashes, &mut |block, places| {
             read(snap, push.row.project, block, places, &mut |at, outcome| {
                 executions[at].insert(number, outcome);
             })
@@ -86,16 +85,11 @@ fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<V
     hashes.iter().zip(executions).map(compose).collect()
 }
 
-/// The whole content of one revision, in the order of its hashes.
-pub(super) fn contents(
-    snap: &Snap<'_>,
-    push: &PushRow,
-    revision: &RevisionRow,
-    hashes: &[ItemHash],
-) -> Result<Vec<Outcome>, StoreError> {
+/// Whole outcomes of these items (rising hashes) of one content, in that order.
+pub(super) fn contents(snap: &Snap<'_>, lies: Lies, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
     let mut found: Vec<Option<Outcome>> = vec![None; hashes.len()];
-    walk(snap, (push.project, push.id, revision.number(), revision.bits), hashes, &mut |block, places| {
-        read(snap, push.project, block, places, &mut |at, outcome| found[at] = Some(outcome))
+    walk(snap, lies, hashes, &mut |block, places| {
+        read(snap, lies.0, block, places, &mut |at, outcome| found[at] = Some(outcome))
     })?;
     found.into_iter().map(|outcome| outcome.ok_or_else(|| broken("a block lost an item"))).collect()
 }

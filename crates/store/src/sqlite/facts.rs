@@ -6,7 +6,7 @@ use domain::round::{JobFacts, RoundChoice, RoundFacts, Standing, VariantFacts, c
 use domain::{CycleName, ProjectId};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::rows::{parsed, parsed_opt, project_id, variant_of};
+use super::rows::{parsed, parsed_opt, variant_of};
 use crate::{Absent, Found, StoreError};
 
 /// Why a reading has no answer: there is none, or the store failed.
@@ -70,9 +70,11 @@ impl Scope {
     }
 }
 
-/// The id of a project, or that there is none.
+/// The id of a project, or that there is none: one that is only staged for isn't there.
 pub(super) fn project(connection: &Connection, name: &ProjectId) -> Result<i64, Missing> {
-    project_id(connection, name.as_str())?.ok_or_else(|| Absent::Project(name.clone()).into())
+    let mut statement = connection.prepare_cached("SELECT id FROM project WHERE name = ?1 AND recorded = 1")?;
+    let id = statement.query_row([name.as_str()], |row| row.get(0)).optional()?;
+    id.ok_or_else(|| Absent::Project(name.clone()).into())
 }
 
 /// A cycle with its rounds.

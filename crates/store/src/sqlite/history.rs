@@ -77,7 +77,10 @@ fn pushes_with(snap: &Snap<'_>, project: i64, item: ItemHash) -> Result<Vec<i64>
         }
     }
     let mut pushes = Vec::new();
-    let mut blocks = snap.prepare_cached("SELECT push FROM block WHERE project = ?1 AND itemset = ?2")?;
+    let mut blocks = snap.prepare_cached(
+        "SELECT r.push FROM block b JOIN revision r ON r.project = b.project AND r.blockset = b.blockset
+         WHERE b.project = ?1 AND b.itemset = ?2",
+    )?;
     for set in sets {
         let mut rows = blocks.query(params![project, set])?;
         while let Some(row) = rows.next()? {
@@ -111,8 +114,7 @@ fn view_of(snap: &Snap<'_>, push: &LoadedPush, item: ItemHash) -> Result<View, S
     let mut view = View::default();
     for revision in &push.revisions {
         let (mut hashes, mut lights) = (Vec::new(), Vec::new());
-        let content = (push.row.project, push.row.id, revision.source(), revision.bits);
-        walk(snap, content, &[item], &mut |block, places| {
+        walk(snap, revision.lies(push.row.project), &[item], &mut |block, places| {
             for (_, place) in places {
                 hashes.push(item);
                 lights.push(codec::light_of(block.codes[*place])?);

@@ -167,8 +167,9 @@ fn each_block(snap: &Snap<'_>, listing: &Listing, held: &[Held], each: &mut Each
                 continue;
             }
             let hashes: Vec<ItemHash> = places.iter().map(|at| held[*at].hash).collect();
-            let content = (push.row.project, push.row.id, revision.source(), revision.bits);
-            walk(snap, content, &hashes, &mut |block, at_places| each(block, at_places, &places))?;
+            walk(snap, revision.lies(push.row.project), &hashes, &mut |block, at_places| {
+                each(block, at_places, &places)
+            })?;
         }
     }
     Ok(())

@@ -1,11 +1,15 @@
-//! What the decision function gets to know of a key, read in the writer's transaction. Must not decide.
+//! What the decision functions get to know of a key, read in the transaction that carries the decision out. Large
+//! contents are compared part by part. Must not decide.
 
+use domain::compare::{Comparison, Listed};
 use domain::protocol::{Known, Recorded};
-use domain::verdict::View;
-use domain::{Executor, ItemHash, Ordinal, Push};
+use domain::verdict::Light;
+use domain::{Executor, ItemHash, Ordinal, Place, limits};
 use rusqlite::{OptionalExtension, params};
 
-use super::content::{Snap, blob, fold};
+use super::content::{Lies, Snap, blob, content, fold};
+use super::delivered::Delivered;
+use super::parts::{COUNTED_ITEMS, Part};
 use super::rows::{self, PushRow, RevisionRow};
 use crate::{StoreError, codec};
 
@@ -14,6 +18,44 @@ pub(super) struct KnownPush {
     pub(super) row: PushRow,
     pub(super) revisions: Vec<RevisionRow>,
     pub(super) known: Known,
+}
+
+/// The round of a delivery as the store has it.
+#[derive(Clone, Copy)]
+pub(super) struct RoundOf {
+    pub(super) id: i64,
+    pub(super) closed: bool,
+}
+
+/// Where a delivery meets what is there.
+pub(super) struct Standing {
+    pub(super) project: Option<i64>,
+    pub(super) round: Option<RoundOf>,
+    pub(super) known: Option<KnownPush>,
+    pub(super) tombstoned: bool,
+}
+
+impl Standing {
+    pub(super) fn of(snap: &Snap<'_>, of: &Delivered<'_>) -> Result<Self, StoreError> {
+        let Some(project) = rows::project_id(snap, of.place.project.as_str())? else {
+            return Ok(Self { project: None, round: None, known: None, tombstoned: false });
+        };
+        let row = rows::push_by_uid(snap, project, of.uid())?;
+        Ok(Self {
+            project: Some(project),
+            round: round(snap, project, of.place)?,
+            known: row.map(|row| known(snap, row, of.content.body)).transpose()?,
+            tombstoned: rows::is_tombstoned(snap, project, of.uid())?,
+        })
+    }
+}
+
+fn round(snap: &Snap<'_>, project: i64, place: &Place) -> Result<Option<RoundOf>, StoreError> {
+    let sql = "SELECT r.id, r.closed FROM round r JOIN cycle c ON c.id = r.cycle
+               WHERE c.project = ?1 AND c.name = ?2 AND r.project = ?1 AND r.round = ?3";
+    let values = params![project, place.cycle.as_str(), place.round.as_str()];
+    let row = |row: &rusqlite::Row<'_>| Ok(RoundOf { id: row.get(0)?, closed: row.get(1)? });
+    Ok(snap.prepare_cached(sql)?.query_row(values, row).optional()?)
 }
 
 /// What is recorded under a key.
@@ -52,33 +94,91 @@ fn executors(snap: &Snap<'_>, project: i64, push: i64) -> Result<Vec<(Option<Ord
     Ok(found)
 }
 
+/// The offered items, as far as they are there.
+pub(super) enum Offered<'a> {
+    /// Still to come.
+    ToCome,
+    /// In memory: rising hashes, and verdicts.
+    Here { hashes: &'a [ItemHash], lights: &'a [Light] },
+    /// Staged: where they lie, how many they are, and how they compare if that is known.
+    Staged { lies: Lies, n: u64, comparison: Option<Comparison> },
+}
+
+impl Offered<'_> {
+    fn n(&self) -> u64 {
+        match self {
+            Offered::ToCome => 0,
+            Offered::Here { hashes, .. } => hashes.len() as u64,
+            Offered::Staged { n, .. } => *n,
+        }
+    }
+
+    /// Gives the items of a part.
+    fn part<T>(
+        &self,
+        snap: &Snap<'_>,
+        part: Part,
+        then: impl FnOnce(&[ItemHash], &[Light]) -> T,
+    ) -> Result<T, StoreError> {
+        match self {
+            Offered::ToCome => Ok(then(&[], &[])),
+            Offered::Here { hashes, lights } => {
+                let range = part.range(hashes);
+                Ok(then(&hashes[range.clone()], &lights[range]))
+            }
+            Offered::Staged { lies, .. } => {
+                let content = content(snap, *lies, part)?;
+                Ok(then(&content.hashes, &content.lights))
+            }
+        }
+    }
+
+    fn parts(&self, known: Option<&KnownPush>) -> impl Iterator<Item = Part> + use<> {
+        Part::of(self.n().max(known.map_or(0, |known| known.row.counts.total)), COUNTED_ITEMS)
+    }
+}
+
+/// The first items that the offered content says otherwise than what counts, or adds.
+pub(super) fn listed(snap: &Snap<'_>, known: &KnownPush, offered: &Offered<'_>) -> Result<Vec<Listed>, StoreError> {
+    let mut found: Vec<Listed> = Vec::new();
+    for part in offered.parts(Some(known)) {
+        let before = fold(snap, known.row.project, &known.revisions, part)?;
+        found.extend(offered.part(snap, part, |hashes, lights| domain::compare::listed(&before, hashes, lights))?);
+        if found.len() >= limits::DIFFERENCE_ITEMS_MAX {
+            break;
+        }
+    }
+    found.truncate(limits::DIFFERENCE_ITEMS_MAX);
+    Ok(found)
+}
+
 /// The look-ups of a decision.
 pub(super) struct Lookups<'a, 'c> {
     pub(super) snap: &'a Snap<'c>,
-    pub(super) push: &'a Push,
-    /// The project and the round, where they exist.
-    pub(super) project: Option<i64>,
-    pub(super) round: Option<i64>,
-    pub(super) known: Option<&'a KnownPush>,
+    pub(super) place: &'a Place,
+    pub(super) standing: &'a Standing,
+    pub(super) offered: &'a Offered<'a>,
 }
 
-impl Recorded for Lookups<'_, '_> {
-    type Error = StoreError;
-
-    fn view(&mut self) -> Result<View, StoreError> {
-        let Some(known) = self.known else { return Ok(View::default()) };
-        fold(self.snap, known.row.project, known.row.id, &known.revisions)
+impl Lookups<'_, '_> {
+    /// Project, round and job, where there are any.
+    fn job(&self) -> Option<(i64, i64, &str)> {
+        let job = self.place.job.as_ref().map_or("", |job| job.as_str());
+        self.standing.project.zip(self.standing.round).map(|(project, round)| (project, round.id, job))
     }
 
-    fn known_in_job(&mut self, offered: &[ItemHash]) -> Result<usize, StoreError> {
-        let (Some(project), Some(round)) = (self.project, self.round) else { return Ok(0) };
-        let job = self.push.place.job.as_ref().map_or("", |job| job.as_str());
+    /// Which of these items of a part any push of the job holds.
+    fn known_in_part(&self, part: Part, offered: &[ItemHash]) -> Result<u64, StoreError> {
+        let Some((project, round, job)) = self.job() else { return Ok(0) };
         let mut statement = self.snap.prepare_cached(
             "SELECT hashes, bits, bucket FROM itemset WHERE id IN (
-               SELECT b.itemset FROM push p JOIN block b ON b.project = p.project AND b.push = p.id
-               WHERE p.project = ?1 AND p.round = ?2 AND p.job = ?3)",
+               SELECT b.itemset FROM push p
+               JOIN revision r ON r.project = p.project AND r.push = p.id AND r.kind <> 3
+               JOIN block b ON b.project = r.project AND b.blockset = r.blockset
+               WHERE p.project = ?1 AND p.round = ?2 AND p.job = ?3 AND CASE WHEN r.bits >= ?4
+                 THEN b.bucket >> (r.bits - ?4) = ?5 ELSE b.bucket = ?5 >> (?4 - r.bits) END)",
         )?;
-        let mut rows = statement.query(params![project, round, job])?;
+        let mut rows = statement.query(params![project, round, job, part.bits(), part.number()])?;
         let mut held = vec![false; offered.len()];
         while let Some(row) = rows.next()? {
             let set = blob(row, 0)?;
@@ -89,13 +189,40 @@ impl Recorded for Lookups<'_, '_> {
                 held[from + at] = held[from + at] || codec::find_hash(set, *hash).is_some();
             }
         }
-        Ok(held.into_iter().filter(|held| *held).count())
+        Ok(held.into_iter().filter(|held| *held).count() as u64)
+    }
+}
+
+impl Recorded for Lookups<'_, '_> {
+    type Error = StoreError;
+
+    fn compare(&mut self) -> Result<Option<Comparison>, StoreError> {
+        let known = self.standing.known.as_ref();
+        match self.offered {
+            Offered::ToCome => return Ok(None),
+            Offered::Staged { comparison: Some(comparison), .. } => return Ok(Some(comparison.clone())),
+            Offered::Here { .. } | Offered::Staged { .. } => {}
+        }
+        let mut sum = Comparison::default();
+        for part in self.offered.parts(known) {
+            let before = known.map(|k| fold(self.snap, k.row.project, &k.revisions, part)).transpose()?;
+            let before = before.unwrap_or_default();
+            sum += self.offered.part(self.snap, part, |hashes, lights| Comparison::of(&before, hashes, lights))?;
+        }
+        Ok(Some(sum))
+    }
+
+    fn known_in_job(&mut self) -> Result<u64, StoreError> {
+        let mut known = 0;
+        for part in self.offered.parts(None) {
+            known += self.offered.part(self.snap, part, |hashes, _| self.known_in_part(part, hashes))??;
+        }
+        Ok(known)
     }
 
     fn shard_total(&mut self) -> Result<Option<u32>, StoreError> {
-        let (Some(project), Some(round)) = (self.project, self.round) else { return Ok(None) };
-        let job = self.push.place.job.as_ref().map_or("", |job| job.as_str());
-        let variant = rows::variant_text(&self.push.place.variant)?;
+        let Some((project, round, job)) = self.job() else { return Ok(None) };
+        let variant = rows::variant_text(&self.place.variant)?;
         Ok(self
             .snap
             .prepare_cached(

@@ -1,17 +1,21 @@
 //! The embedded engine: one file, one writer that commits waiting jobs as a group, readers beside it that never wait.
 //! Must not decide on deliveries, verdicts or rounds: the domain does.
 
+mod accept;
 mod cache;
 mod check;
 mod connect;
 mod content;
 mod cycle;
+mod delivered;
 mod detail;
 mod facts;
 mod history;
 mod items;
 mod known;
 mod migrations;
+mod parts;
+mod points;
 mod prepare;
 mod promote;
 mod pushes;
@@ -20,6 +24,7 @@ mod record;
 mod resolve;
 mod rounds;
 mod rows;
+mod stage;
 mod unseen;
 mod write;
 mod writer;
@@ -32,7 +37,7 @@ use domain::listing::{
     CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
 };
 use domain::round::RoundChoice;
-use domain::{CycleName, ItemHash, ProjectId, Push, PushId};
+use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use rusqlite::{Connection, params};
 
 use cache::Caches;
@@ -40,9 +45,13 @@ use facts::{Missing, found};
 use prepare::{Prepared, prepare};
 use readers::Readers;
 use record::{Delivery, Step};
+use stage::{PutChunk, PutStep};
 use writer::Writer;
 
-use crate::{Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
+use crate::{
+    Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, Lifetime, Now, Promoted, Promotion, Put,
+    Recorded, RoundAction, StagingReport, Store, StoreError, codec,
+};
 
 /// A store in one file.
 pub(crate) struct SqliteStore {
@@ -77,7 +86,9 @@ impl SqliteStore {
                     return Ok(None);
                 }
                 let mut sets = snap.prepare_cached("SELECT 1 FROM itemset WHERE project = ?1 AND digest = ?2")?;
-                Ok(Some(Arc::new(prepare(&push, |set| sets.exists(params![project, set]).unwrap_or(false)))))
+                let known = |set: &[u8; 16]| sets.exists(params![project, set]).unwrap_or(false);
+                let bits = codec::bits_for(push.outcomes.len());
+                Ok(Some(Arc::new(prepare(&push.outcomes, bits, known))))
             })
             .await
     }
@@ -103,11 +114,11 @@ impl SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError> {
+    async fn record(&self, push: Arc<Push>, now: Now) -> Result<Recorded, StoreError> {
         let mut prepared = self.prepare(&push, false).await?;
         // Twice is enough: with blocks at hand, a delivery is always carried out.
         for _ in 0..2 {
-            let delivery = Delivery { push: Arc::clone(&push), at: at.clone(), prepared: prepared.clone() };
+            let delivery = Delivery { push: Arc::clone(&push), now: now.clone(), prepared: prepared.clone() };
             match self.writer.run(move |connection| record::record(connection, &delivery)).await? {
                 Step::Done(recorded) => return Ok(recorded),
                 Step::NeedsBlocks => prepared = self.prepare(&push, true).await?,
@@ -116,8 +127,45 @@ impl Store for SqliteStore {
         Err(connect::broken("a delivery was not carried out although its blocks were made"))
     }
 
-    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError> {
-        self.writer.run(move |connection| promote::promote(connection, &promotion, &at)).await
+    async fn begin(&self, manifest: Arc<Manifest>, now: Now) -> Result<Begun, StoreError> {
+        self.writer.run(move |connection| stage::begin(connection, &manifest, &now)).await
+    }
+
+    async fn put(&self, chunk: Arc<Chunk>, now: Now) -> Result<Put, StoreError> {
+        // Twice is enough: an epoch that the snapshot did not have yet is there by then.
+        for _ in 0..2 {
+            let (reading, ms) = (Arc::clone(&chunk), now.ms);
+            let prepared = match self.readers.read(move |snap| stage::prepare(snap, &reading, ms)).await? {
+                PutStep::Done(put) => return Ok(put),
+                PutStep::Run(prepared) => prepared,
+            };
+            let of = PutChunk { chunk: Arc::clone(&chunk), now: now.clone(), prepared };
+            if let PutStep::Done(put) = self.writer.run(move |connection| stage::put(connection, &of)).await? {
+                return Ok(put);
+            }
+        }
+        Err(connect::broken("a chunk was not stored although its blocks were made"))
+    }
+
+    async fn commit(&self, epoch: EpochOf, now: Now) -> Result<Committed, StoreError> {
+        self.writer.run(move |connection| stage::commit(connection, &epoch, &now)).await
+    }
+
+    async fn cancel(&self, epoch: EpochOf, now: Now) -> Result<Cancelled, StoreError> {
+        self.writer.run(move |connection| stage::cancel(connection, &epoch, &now)).await
+    }
+
+    async fn staging(&self, project: &ProjectId, push: PushId, now: Now) -> Result<Option<StagingReport>, StoreError> {
+        let project = project.clone();
+        self.readers.read(move |snap| stage::report(snap, &project, push, &now)).await
+    }
+
+    async fn collect(&self, lifetime: Lifetime, now: Now) -> Result<Collected, StoreError> {
+        self.writer.run(move |connection| stage::collect(connection, lifetime, &now)).await
+    }
+
+    async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError> {
+        self.writer.run(move |connection| promote::promote(connection, &promotion, &now.at)).await
     }
 
     async fn set_round(
@@ -197,6 +245,18 @@ impl Store for SqliteStore {
 
     async fn check(&self) -> Result<Vec<Damage>, StoreError> {
         self.readers.read(check::check).await
+    }
+
+    async fn repair(&self) -> Result<Vec<Damage>, StoreError> {
+        let mut mended = Vec::new();
+        // Counting needs lengths that are right.
+        for find in [check::lengths, check::counts] {
+            let mends = self.readers.read(find).await?;
+            if !mends.is_empty() {
+                mended.extend(self.writer.run(move |connection| check::apply(connection, mends)).await?);
+            }
+        }
+        Ok(mended)
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

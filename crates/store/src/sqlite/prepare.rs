@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use domain::{Digest, Push};
+use domain::{Digest, Outcomes};
 
 use crate::codec::{self, Packer};
 
@@ -30,12 +30,11 @@ pub(super) struct PreparedBlock {
     pub(super) large: Vec<Digest>,
 }
 
-/// Makes the blocks of a push. `known` says whether a set is recorded already, so that its names need not be packed;
-/// it may be wrong.
-pub(super) fn prepare(push: &Push, mut known: impl FnMut(&[u8; 16]) -> bool) -> Prepared {
+/// Makes the blocks of some outcomes, cut by `bits` bits. `known` says whether a set is recorded already, so that its
+/// names need not be packed; it may be wrong.
+pub(super) fn prepare(content: &Outcomes, bits: u8, mut known: impl FnMut(&[u8; 16]) -> bool) -> Prepared {
     let mut packer = Packer::new();
-    let (hashes, outcomes) = (push.outcomes.hashes(), push.outcomes.as_slice());
-    let bits = codec::bits_for(hashes.len());
+    let (hashes, outcomes) = (content.hashes(), content.as_slice());
     let mut large = BTreeMap::new();
     let blocks = codec::buckets(hashes, bits)
         .into_iter()

@@ -1,21 +1,24 @@
 //! A person's decision that a revision's verdicts count, in the writer's transaction.
 
+use domain::compare::{Comparison, Listed, listed};
 use domain::protocol::Known;
 use domain::verdict::RevisionKind;
-use domain::{ItemName, PushId, Receipt};
+use domain::{Counts, Receipt, limits};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::connect::broken;
 use super::content::{Snap, content, fold, names_of};
 use super::known::{KnownPush, known};
+use super::parts::{COUNTED_ITEMS, Part};
+use super::points::{Op, Tx};
 use super::rows::{self, RevisionRow, pack_counts};
-use super::write::{self, RevisionColumns, RevisionOf};
+use super::write::{self, Logged, RevisionColumns, RevisionOf};
 use crate::receipts::{self, Parts};
 use crate::{Answer, Promoted, Promotion, RecordedAt, StoreError};
 
 /// Runs one promotion.
 pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &RecordedAt) -> Result<Promoted, StoreError> {
-    let snap = Snap::over(connection);
+    let (tx, snap) = (Tx::of(connection, Op::PROMOTE), Snap::over(connection));
     let Some(project) = rows::project_id(connection, promotion.project.as_str())? else {
         return Ok(Promoted::UnknownPush);
     };
@@ -34,7 +37,7 @@ pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &Recor
             return Ok(Promoted::Mismatch { etag });
         }
     }
-    carry_out(&snap, promotion, at, &known, of).map(Promoted::Accepted)
+    carry_out((tx, &snap), promotion, at, &known, of).map(Promoted::Accepted)
 }
 
 /// Push, revision, the revision asked for, exact, receipt.
@@ -84,29 +87,48 @@ fn newest_etag(connection: &Connection, known: &KnownPush) -> Result<String, Sto
     Ok(Receipt::etag(row.revision, &receipt))
 }
 
+/// What a promotion comes to, part by part of the order of hashes.
+#[derive(Default)]
+struct Effect {
+    counts: Counts,
+    comparison: Comparison,
+    listed: Vec<Listed>,
+}
+
+fn effect(snap: &Snap<'_>, known: &KnownPush, of: &RevisionRow, kind: RevisionKind) -> Result<Effect, StoreError> {
+    let row = &known.row;
+    let mut effect = Effect::default();
+    for part in Part::of(row.counts.total.max(of.counts.total), COUNTED_ITEMS) {
+        let before = fold(snap, row.project, &known.revisions, part)?;
+        let offered = content(snap, of.lies(row.project), part)?;
+        let after = before.laid_over(kind, row.revision + 1, &offered.hashes, &offered.lights);
+        for verdict in after.verdicts {
+            effect.counts.add(verdict.light.status, verdict.light.is_flaky());
+        }
+        effect.comparison += Comparison::of(&before, &offered.hashes, &offered.lights);
+        if effect.listed.len() < limits::DIFFERENCE_ITEMS_MAX {
+            effect.listed.extend(listed(&before, &offered.hashes, &offered.lights));
+            effect.listed.truncate(limits::DIFFERENCE_ITEMS_MAX);
+        }
+    }
+    Ok(effect)
+}
+
 fn carry_out(
-    snap: &Snap<'_>,
+    (tx, snap): (Tx<'_>, &Snap<'_>),
     promotion: &Promotion,
     at: &RecordedAt,
     known: &KnownPush,
     of: &RevisionRow,
 ) -> Result<Answer, StoreError> {
     let row = &known.row;
-    let before = fold(snap, row.project, row.id, &known.revisions)?;
-    let offered = content(snap, row.project, row.id, of.number())?;
     let kind = RevisionKind::Promoted { of: of.number(), exact: promotion.exact };
     let number = row.revision + 1;
-    let counts = before.laid_over(kind, number, &offered.hashes, &offered.lights).counts();
-    let summary = receipts::promotion_summary(&before, &offered.hashes, &offered.lights);
-    let listed = receipts::difference(summary, &before, &offered.hashes, &offered.lights, |_| {
-        Some(ItemName::new([""; 0], None, ""))
-    });
-    let mut difference = listed;
-    let wanted: Vec<_> = difference.items.iter().map(|item| item.hash.0).collect();
-    let names = names_of(snap, row.project, row.id, &known.revisions, &wanted)?;
-    for (item, name) in difference.items.iter_mut().zip(names) {
-        item.item = name.ok_or_else(|| broken("an item without a name"))?;
-    }
+    let Effect { counts, comparison, listed } = effect(snap, known, of, kind)?;
+    let wanted: Vec<_> = listed.iter().map(|(hash, _, _)| *hash).collect();
+    let mut names = names_of(snap, row.project, &known.revisions, &wanted)?.into_iter();
+    let items = receipts::named(listed, |_| names.next().flatten().ok_or_else(|| broken("an item without a name")))?;
+    let difference = receipts::difference(receipts::promotion_difference(&comparison), items);
     let receipt = receipts::bytes(Parts {
         place: &row.place,
         key: &row.key,
@@ -116,17 +138,14 @@ fn carry_out(
         counts,
         report: of.report,
         incomplete: of.incomplete,
-        late: write::is_closed(snap, row.round)?,
+        late: write::is_closed(tx, row.round)?,
         content: of.known.content,
         difference: Some(difference),
     })?;
-    store(snap, promotion, at, (&known.known, known, of, kind), &receipt)?;
-    snap.prepare_cached("UPDATE push SET revision = ?2, counts = ?3 WHERE id = ?1")?.execute(params![
-        row.id,
-        number,
-        pack_counts(&counts)
-    ])?;
-    write::touch_round(snap, row.round, &domain::Origin::default())?;
+    store(tx, promotion, at, (&known.known, known, of, kind), &receipt)?;
+    let sql = "UPDATE push SET revision = ?2, counts = ?3 WHERE id = ?1";
+    tx.step("update-push", sql)?.run(params![row.id, number, pack_counts(&counts)])?;
+    write::touch_round(tx, row.round, &domain::Origin::default())?;
     Ok(Answer {
         receipt,
         revision: number,
@@ -139,7 +158,7 @@ fn carry_out(
 }
 
 fn store(
-    connection: &Connection,
+    tx: Tx<'_>,
     promotion: &Promotion,
     at: &RecordedAt,
     (facts, known, of, kind): (&Known, &KnownPush, &RevisionRow, RevisionKind),
@@ -151,7 +170,7 @@ fn store(
         sender: &facts.promotion_sender(),
         content: of.known.content,
         outcomes: of.known.outcomes,
-        bits: of.bits,
+        blocks: (of.blockset, of.bits),
         counts: &of.counts,
         files: &of.known.files,
         report: of.report,
@@ -160,12 +179,17 @@ fn store(
         promotion: Some((promotion.key.as_str(), promotion.revision)),
         receipt,
     };
-    write::insert_revision(connection, &RevisionOf { project: row.project, push: row.id, number, kind }, &columns)?;
-    let uid: PushId = row.uid;
-    connection
-        .prepare_cached(
-            "INSERT INTO delivery(project, push, uid, at, result, revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?
-        .execute(params![row.project, row.id, uid.0, at.0, kind.word(), number])?;
-    Ok(())
+    write::insert_revision(tx, &RevisionOf { project: row.project, push: row.id, number, kind }, &columns)?;
+    let nobody = domain::Sender::default();
+    let logged = Logged {
+        project: row.project,
+        push: Some(row.id),
+        uid: row.uid,
+        body: None,
+        at,
+        result: kind.word(),
+        revision: Some(number),
+        sender: &nobody,
+    };
+    write::log(tx, &logged)
 }

@@ -10,6 +10,7 @@ use super::connect::broken;
 use super::content::{Snap, content, fold, names_of};
 use super::cycle::summary;
 use super::facts::{Missing, project};
+use super::parts::{COUNTED_ITEMS, Part};
 use super::resolve::LoadedPush;
 use super::rows::{self, RevisionRow};
 use crate::receipts::result_of;
@@ -98,26 +99,33 @@ pub(super) fn difference(
     revision: u32,
 ) -> Result<DifferenceReport, Missing> {
     let push = load(snap, name, uid)?;
-    let (project, id) = (push.row.project, push.row.id);
     let at = (revision as usize).checked_sub(1).filter(|at| *at < push.revisions.len());
     let at = at.ok_or(Absent::Revision(revision))?;
-    let mut items = Vec::new();
-    if at > 0 {
-        let before = fold(snap, project, id, &push.revisions[..at])?;
-        let offered = content(snap, project, id, push.revisions[at].source())?;
-        let mut changes = Vec::new();
-        before.changes(&offered.hashes, &offered.lights, |hash, change| changes.push((hash, change)));
-        let hashes: Vec<_> = changes.iter().map(|(hash, _)| *hash).collect();
-        let names = names_of(snap, project, id, &push.revisions, &hashes)?;
-        for ((hash, change), name) in changes.into_iter().zip(names) {
-            let (recorded, offered) = match change {
-                Change::Changed { from, to } => (Some(from), Some(to)),
-                Change::Added(to) => (None, Some(to)),
-                Change::NotOffered(from) => (Some(from), None),
-            };
-            let item = name.ok_or_else(|| broken(format!("item {hash} has no name")))?;
-            items.push(ItemDifference { hash: ItemHashText(hash), item, recorded, offered });
-        }
-    }
+    let items = if at > 0 { changes(snap, &push, at)? } else { Vec::new() };
     Ok(DifferenceReport { key: push.row.key, revision, items })
+}
+
+/// What the revision at this place says otherwise than those before it, part by part.
+fn changes(snap: &Snap<'_>, push: &LoadedPush, at: usize) -> Result<Vec<ItemDifference>, StoreError> {
+    let (project, revision) = (push.row.project, &push.revisions[at]);
+    let n = push.revisions[..=at].iter().map(|r| r.counts.total).max().unwrap_or(0);
+    let mut changes = Vec::new();
+    for part in Part::of(n, COUNTED_ITEMS) {
+        let before = fold(snap, project, &push.revisions[..at], part)?;
+        let offered = content(snap, revision.lies(project), part)?;
+        before.changes(&offered.hashes, &offered.lights, |hash, change| changes.push((hash, change)));
+    }
+    let hashes: Vec<_> = changes.iter().map(|(hash, _)| *hash).collect();
+    let names = names_of(snap, project, &push.revisions, &hashes)?;
+    let mut items = Vec::with_capacity(changes.len());
+    for ((hash, change), name) in changes.into_iter().zip(names) {
+        let (recorded, offered) = match change {
+            Change::Changed { from, to } => (Some(from), Some(to)),
+            Change::Added(to) => (None, Some(to)),
+            Change::NotOffered(from) => (Some(from), None),
+        };
+        let item = name.ok_or_else(|| broken(format!("item {hash} has no name")))?;
+        items.push(ItemDifference { hash: ItemHashText(hash), item, recorded, offered });
+    }
+    Ok(items)
 }

@@ -2,6 +2,7 @@
 //! Must not know names or texts, so that counting never reads them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use domain::round::listing_order;
 use domain::verdict::{Claim, Light, Verdict, settle};
@@ -9,6 +10,7 @@ use domain::{Counts, ItemHash, Variant, WorkflowName};
 
 use super::content::{Snap, claim, fold};
 use super::facts::Scope;
+use super::parts::{COUNTED_ITEMS, Part};
 use super::rows::{self, PushRow, RevisionRow};
 use crate::StoreError;
 
@@ -46,17 +48,6 @@ pub(super) struct Totals {
     pub(super) overlaps: u64,
 }
 
-impl Listing {
-    pub(super) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for held in &self.held {
-            totals.counts.add(held.verdict.light.status, held.verdict.light.is_flaky());
-            totals.overlaps += u64::from(held.pushes > 1);
-        }
-        totals
-    }
-}
-
 /// The pushes of a round, in the order of recording.
 pub(super) fn pushes_of(snap: &Snap<'_>, project: i64, round: i64) -> Result<Vec<LoadedPush>, StoreError> {
     let rows = rows::pushes(snap, "p.project = ?1 AND p.round = ?2", [project, round])?;
@@ -66,8 +57,21 @@ pub(super) fn pushes_of(snap: &Snap<'_>, project: i64, round: i64) -> Result<Vec
 /// Rounds of one workflow, by place.
 type OfWorkflow<'a> = (Option<&'a WorkflowName>, BTreeMap<usize, Vec<Held>>);
 
-/// Items of the rounds at these places of a cycle: in one workflow the later round counts, between workflows the worst.
-pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Listing, StoreError> {
+/// The pushes of some rounds, and which of them each round has.
+pub(super) struct Loaded {
+    pub(super) listing: Listing,
+    spans: Vec<(usize, Range<usize>)>,
+}
+
+impl Loaded {
+    /// How many items they count at most.
+    pub(super) fn items(&self) -> u64 {
+        self.listing.pushes.iter().map(|push| push.row.counts.total).sum()
+    }
+}
+
+/// The pushes of the rounds at these places of a cycle.
+pub(super) fn load(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Loaded, StoreError> {
     let mut listing = Listing::default();
     let mut spans = Vec::with_capacity(places.len());
     for place in places {
@@ -78,14 +82,40 @@ pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Resul
     listing.variants = listing.pushes.iter().map(|p| p.row.place.variant.clone()).collect();
     listing.variants.sort();
     listing.variants.dedup();
+    Ok(Loaded { listing, spans })
+}
+
+/// Items of the rounds at these places of a cycle: in one workflow the later round counts, between workflows the worst.
+/// All of them at once, as an order that isn't that of hashes needs them.
+pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Listing, StoreError> {
+    let mut loaded = load(snap, scope, places)?;
+    loaded.listing.held = held(snap, scope, &loaded, Part::ALL)?;
+    Ok(loaded.listing)
+}
+
+/// The same in numbers, part by part of the order of hashes, so that memory doesn't grow with the rounds.
+pub(super) fn totals(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Result<Totals, StoreError> {
+    let loaded = load(snap, scope, places)?;
+    let mut totals = Totals::default();
+    for part in Part::of(loaded.items(), COUNTED_ITEMS) {
+        for held in held(snap, scope, &loaded, part)? {
+            totals.counts.add(held.verdict.light.status, held.verdict.light.is_flaky());
+            totals.overlaps += u64::from(held.pushes > 1);
+        }
+    }
+    Ok(totals)
+}
+
+/// The rounds' items in a part of the order of hashes.
+pub(super) fn held(snap: &Snap<'_>, scope: &Scope, loaded: &Loaded, part: Part) -> Result<Vec<Held>, StoreError> {
     let mut workflows: Vec<OfWorkflow<'_>> = Vec::new();
-    for (place, span) in spans {
-        let held = round(snap, &listing, span)?;
-        let workflow = scope.facts[place].workflow.as_ref();
+    for (place, span) in &loaded.spans {
+        let held = round(snap, &loaded.listing, span.clone(), part)?;
+        let workflow = scope.facts[*place].workflow.as_ref();
         if let Some((_, rounds)) = workflows.iter_mut().find(|(name, _)| *name == workflow) {
-            rounds.insert(place, held);
+            rounds.insert(*place, held);
         } else {
-            workflows.push((workflow, BTreeMap::from([(place, held)])));
+            workflows.push((workflow, BTreeMap::from([(*place, held)])));
         }
     }
     let mut all: Option<Vec<Held>> = None;
@@ -99,18 +129,17 @@ pub(super) fn resolve(snap: &Snap<'_>, scope: &Scope, places: &[usize]) -> Resul
             Some(all) => merge(all, &of_workflow, worst),
         });
     }
-    listing.held = all.unwrap_or_default();
-    Ok(listing)
+    Ok(all.unwrap_or_default())
 }
 
 /// Items of one round: its pushes' verdicts, competing.
-fn round(snap: &Snap<'_>, listing: &Listing, span: std::ops::Range<usize>) -> Result<Vec<Held>, StoreError> {
+fn round(snap: &Snap<'_>, listing: &Listing, span: Range<usize>, part: Part) -> Result<Vec<Held>, StoreError> {
     let several = span.len() > 1;
     let mut entries = Vec::new();
     for at in span {
         let LoadedPush { row, revisions } = &listing.pushes[at];
         let variant = listing.variants.binary_search(&row.place.variant).unwrap_or(0) as u32;
-        let view = fold(snap, row.project, row.id, revisions)?;
+        let view = fold(snap, row.project, revisions, part)?;
         entries.reserve(view.hashes.len());
         for (hash, verdict) in view.hashes.into_iter().zip(view.verdicts) {
             entries.push(Held { hash, variant, push: at as u32, pushes: 1, verdict });

@@ -91,6 +91,16 @@ pub(super) fn ordinal_of(text: Option<&str>) -> Result<Option<Ordinal>, StoreErr
     Ok(parsed_opt::<u64>(text)?.map(Ordinal))
 }
 
+/// An ordinal's scope as a column.
+pub(super) fn scope_code(scope: OrdinalScope) -> u8 {
+    u8::from(scope == OrdinalScope::Key)
+}
+
+/// Back from [`scope_code`].
+pub(super) fn scope_of(code: u8) -> OrdinalScope {
+    if code == 0 { OrdinalScope::Round } else { OrdinalScope::Key }
+}
+
 /// The sender's incarnation as a column.
 pub(super) fn incarnation_bytes(incarnation: Option<Incarnation>) -> Option<[u8; 16]> {
     incarnation.map(|i| i.0.to_be_bytes())
@@ -200,6 +210,8 @@ pub(super) fn variant_of(text: &str) -> Result<Variant, StoreError> {
 #[derive(Debug, Clone)]
 pub(super) struct RevisionRow {
     pub(super) known: KnownRevision,
+    /// Where its content lies; of a promotion, that of the promoted one.
+    pub(super) blockset: i64,
     pub(super) bits: u8,
     pub(super) counts: Counts,
     pub(super) report: ReportSummary,
@@ -212,7 +224,12 @@ impl RevisionRow {
         self.known.number
     }
 
-    /// The revision whose blocks hold its content.
+    /// Where its content lies.
+    pub(super) fn lies(&self, project: i64) -> (i64, i64, u8) {
+        (project, self.blockset, self.bits)
+    }
+
+    /// The revision that delivered its content.
     pub(super) fn source(&self) -> u32 {
         if let RevisionKind::Promoted { of, .. } = self.known.kind { of } else { self.known.number }
     }
@@ -226,7 +243,7 @@ impl RevisionRow {
 pub(super) fn revisions(connection: &Connection, project: i64, push: i64) -> Result<Vec<RevisionRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT revision, kind, of, exact, ordinal, ordinal_scope, executor, incarnation, content, outcomes, bits,
-                counts, files, report, incomplete, recorded_at
+                counts, files, report, incomplete, recorded_at, blockset
          FROM revision WHERE project = ?1 AND push = ?2 ORDER BY revision",
     )?;
     let mut rows = statement.query(params![project, push])?;
@@ -242,7 +259,7 @@ fn revision_row(row: &Row<'_>) -> Result<RevisionRow, StoreError> {
     let optional = |at: usize| row.get_ref(at).map_err(StoreError::from).and_then(|v| opt_text_of(v));
     let sender = Sender {
         ordinal: ordinal_of(optional(4)?)?,
-        ordinal_scope: if row.get::<_, u8>(5)? == 0 { OrdinalScope::Round } else { OrdinalScope::Key },
+        ordinal_scope: scope_of(row.get(5)?),
         executor: parsed_opt::<Executor>(optional(6)?)?,
         incarnation: incarnation_of(row.get(7)?),
     };
@@ -255,6 +272,7 @@ fn revision_row(row: &Row<'_>) -> Result<RevisionRow, StoreError> {
             outcomes: Digest(row.get::<_, Fixed<32>>(9)?.0),
             files: json(text(12)?)?,
         },
+        blockset: row.get(16)?,
         bits: row.get(10)?,
         counts: unpack_counts(&row.get::<_, Fixed<48>>(11)?.0),
         report: json(text(13)?)?,
@@ -274,8 +292,14 @@ pub(super) fn receipt(
     Ok(connection.prepare_cached(sql)?.query_row(params![project, push, revision], |row| row.get(0)).optional()?)
 }
 
-/// The id of a project.
+/// The id of a project, also of one that is only staged for.
 pub(super) fn project_id(connection: &Connection, name: &str) -> Result<Option<i64>, StoreError> {
     let mut statement = connection.prepare_cached("SELECT id FROM project WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// True if the push with this public id was deleted.
+pub(super) fn is_tombstoned(connection: &Connection, project: i64, uid: PushId) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT 1 FROM tombstone WHERE project = ?1 AND uid = ?2")?;
+    Ok(statement.exists(params![project, uid.0])?)
 }

@@ -13,7 +13,8 @@ use super::cache::{Caches, CycleState};
 use super::connect::broken;
 use super::content::{Snap, blob, fold, names_of};
 use super::facts::{Missing, Scope, scope};
-use super::resolve::resolve;
+use super::parts::{COUNTED_ITEMS, Part};
+use super::resolve::{self, Loaded};
 use super::rows::{self, variant_of};
 use crate::{StoreError, codec};
 
@@ -45,7 +46,7 @@ pub(super) fn not_seen_since(
         items.sort_by_key(|item| item.hash);
         let hashes: Vec<ItemHash> = items.iter().map(|item| item.hash).collect();
         let revisions = rows::revisions(snap, scope.project, push)?;
-        let names = names_of(snap, scope.project, push, &revisions, &hashes)?;
+        let names = names_of(snap, scope.project, &revisions, &hashes)?;
         for (item, name) in items.into_iter().zip(names) {
             found.push(UnseenItem {
                 hash: ItemHashText(item.hash),
@@ -86,61 +87,63 @@ fn earlier(scope: &Scope) -> Vec<usize> {
     listing_order(&scope.facts).into_iter().rev().filter(|at| before.contains(at)).collect()
 }
 
+/// A set, and where it lies in the order of hashes.
+struct SetAt {
+    id: i64,
+    bits: u8,
+    bucket: u32,
+}
+
 /// One push of a round, as far as its sets matter.
 struct SetsOf {
+    /// Place of the round.
+    round: usize,
     push: i64,
     variant: String,
-    sets: Vec<i64>,
+    sets: Vec<SetAt>,
     /// A promotion left that content alone: what counts is less than what the sets hold.
     exact: bool,
 }
 
-fn sets_of(snap: &Snap<'_>, project: i64, round: i64) -> Result<Vec<SetsOf>, StoreError> {
+fn sets_of(snap: &Snap<'_>, scope: &Scope, at: usize) -> Result<Vec<SetsOf>, StoreError> {
     let mut statement = snap.prepare_cached(
-        "SELECT p.id, p.variant, b.itemset, EXISTS(SELECT 1 FROM revision v
+        "SELECT p.id, p.variant, b.itemset, r.bits, b.bucket, EXISTS(SELECT 1 FROM revision v
            WHERE v.project = p.project AND v.push = p.id AND v.kind = 3 AND v.exact = 1)
-         FROM push p JOIN block b ON b.project = p.project AND b.push = p.id
-         WHERE p.project = ?1 AND p.round = ?2 ORDER BY p.id",
+         FROM push p JOIN revision r ON r.project = p.project AND r.push = p.id AND r.kind <> 3
+         JOIN block b ON b.project = r.project AND b.blockset = r.blockset
+         WHERE p.project = ?1 AND p.round = ?2 ORDER BY p.id, r.revision, b.bucket",
     )?;
-    let mut rows = statement.query(params![project, round])?;
+    let mut rows = statement.query(params![scope.project, scope.rows[at].id])?;
     let mut found: Vec<SetsOf> = Vec::new();
     while let Some(row) = rows.next()? {
-        let (push, set): (i64, i64) = (row.get(0)?, row.get(2)?);
+        let push: i64 = row.get(0)?;
+        let set = SetAt { id: row.get(2)?, bits: row.get(3)?, bucket: row.get(4)? };
         match found.last_mut().filter(|last| last.push == push) {
             Some(last) => last.sets.push(set),
-            None => found.push(SetsOf { push, variant: row.get(1)?, sets: vec![set], exact: row.get(3)? }),
+            None => {
+                found.push(SetsOf { round: at, push, variant: row.get(1)?, sets: vec![set], exact: row.get(5)? });
+            }
         }
     }
     Ok(found)
 }
 
+/// Part by part of the order of hashes, so that memory grows with what is found alone.
 fn search(snap: &Snap<'_>, scope: &Scope) -> Result<Vec<Unseen>, StoreError> {
-    let earlier = earlier(scope);
-    if earlier.is_empty() {
+    let authoritative = scope.authoritative();
+    let unread = unread(snap, scope, &authoritative)?;
+    if unread.is_empty() {
         return Ok(Vec::new());
     }
-    let authoritative = scope.authoritative();
-    let mut done: HashSet<(String, i64)> = HashSet::new();
-    for at in &authoritative {
-        for push in sets_of(snap, scope.project, scope.rows[*at].id)?.into_iter().filter(|p| !p.exact) {
-            done.extend(push.sets.iter().map(|set| (push.variant.clone(), *set)));
-        }
-    }
-    let mut headline: Option<BTreeMap<Variant, Vec<ItemHash>>> = None;
+    let headline = resolve::load(snap, scope, &authoritative)?;
     let mut found = BTreeMap::new();
-    for at in earlier {
-        for push in sets_of(snap, scope.project, scope.rows[at].id)? {
-            let hashes = unread(snap, scope, &push, &mut done)?;
-            if hashes.is_empty() {
-                continue;
-            }
-            if headline.is_none() {
-                headline = Some(by_variant(snap, scope, &authoritative)?);
-            }
+    for part in Part::of(headline.items(), COUNTED_ITEMS) {
+        let seen = by_variant(snap, scope, &headline, part)?;
+        for push in &unread {
             let variant = variant_of(&push.variant)?;
-            let seen = headline.as_ref().and_then(|headline| headline.get(&variant)).map_or(&[][..], Vec::as_slice);
-            absent(&hashes, seen, |hash| {
-                found.entry((hash, variant.clone())).or_insert((at, push.push));
+            let hashes = hashes(snap, scope, push, part)?;
+            absent(&hashes, seen.get(&variant).map_or(&[][..], Vec::as_slice), |hash| {
+                found.entry((hash, variant.clone())).or_insert((push.round, push.push));
             });
         }
     }
@@ -148,17 +151,46 @@ fn search(snap: &Snap<'_>, scope: &Scope) -> Result<Vec<Unseen>, StoreError> {
     Ok(list.map(|((hash, variant), (round, push))| Unseen { hash, variant, round, push }).collect())
 }
 
+/// Pushes of earlier rounds, latest first, with those of their sets that no later round and not the headline has.
+fn unread(snap: &Snap<'_>, scope: &Scope, authoritative: &[usize]) -> Result<Vec<SetsOf>, StoreError> {
+    let earlier = earlier(scope);
+    let mut done: HashSet<(String, i64)> = HashSet::new();
+    if !earlier.is_empty() {
+        for at in authoritative {
+            for push in sets_of(snap, scope, *at)?.into_iter().filter(|p| !p.exact) {
+                done.extend(push.sets.iter().map(|set| (push.variant.clone(), set.id)));
+            }
+        }
+    }
+    let mut unread = Vec::new();
+    for at in earlier {
+        for mut push in sets_of(snap, scope, at)? {
+            if !push.exact {
+                let variant = push.variant.clone();
+                push.sets.retain(|set| done.insert((variant.clone(), set.id)));
+            }
+            if !push.sets.is_empty() {
+                unread.push(push);
+            }
+        }
+    }
+    Ok(unread)
+}
+
 /// The headline's items, rising, by variant.
 fn by_variant(
     snap: &Snap<'_>,
     scope: &Scope,
-    places: &[usize],
+    headline: &Loaded,
+    part: Part,
 ) -> Result<BTreeMap<Variant, Vec<ItemHash>>, StoreError> {
-    let listing = resolve(snap, scope, places)?;
     let mut found: BTreeMap<Variant, Vec<ItemHash>> = BTreeMap::new();
-    for (at, variant) in listing.variants.iter().enumerate() {
-        let of_variant = listing.held.iter().filter(|held| held.variant as usize == at);
-        found.insert(variant.clone(), of_variant.map(|held| held.hash).collect());
+    for held in resolve::held(snap, scope, headline, part)? {
+        let variant = &headline.listing.variants[held.variant as usize];
+        match found.get_mut(variant) {
+            Some(hashes) => hashes.push(held.hash),
+            None => drop(found.insert(variant.clone(), vec![held.hash])),
+        }
     }
     Ok(found)
 }
@@ -179,25 +211,24 @@ fn absent(hashes: &[ItemHash], seen: &[ItemHash], mut each: impl FnMut(ItemHash)
     }
 }
 
-/// Items of a push's sets that no later round and not the headline had.
-fn unread(
-    snap: &Snap<'_>,
-    scope: &Scope,
-    push: &SetsOf,
-    done: &mut HashSet<(String, i64)>,
-) -> Result<Vec<ItemHash>, StoreError> {
+/// Items of a push's sets in a part of the order of hashes: rising runs.
+fn hashes(snap: &Snap<'_>, scope: &Scope, push: &SetsOf, part: Part) -> Result<Vec<ItemHash>, StoreError> {
     if push.exact {
         let revisions = rows::revisions(snap, scope.project, push.push)?;
-        return Ok(fold(snap, scope.project, push.push, &revisions)?.hashes);
+        return Ok(fold(snap, scope.project, &revisions, part)?.hashes);
     }
     let mut hashes = Vec::new();
     let mut statement = snap.prepare_cached("SELECT hashes FROM itemset WHERE id = ?1")?;
     for set in &push.sets {
-        if done.insert((push.variant.clone(), *set)) {
-            let mut rows = statement.query([set])?;
-            let row = rows.next()?.ok_or_else(|| broken(format!("set {set} is missing")))?;
+        let (first, last) = part.buckets(set.bits);
+        if (first..=last).contains(&set.bucket) {
+            let mut rows = statement.query([set.id])?;
+            let row = rows.next()?.ok_or_else(|| broken(format!("set {} is missing", set.id)))?;
             codec::unpack_hashes(blob(row, 0)?, &mut hashes)?;
         }
+    }
+    if push.sets.iter().any(|set| set.bits < part.bits()) {
+        hashes.retain(|hash| part.holds(*hash));
     }
     Ok(hashes)
 }

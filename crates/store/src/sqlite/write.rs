@@ -1,13 +1,15 @@
-//! Statements that write rows. Every one runs in the writer's transaction. Must not decide what to write.
+//! Statements that write rows of recorded pushes. Every one runs in the writer's transaction, through
+//! [`Tx::step`](super::points::Tx::step). Must not decide what to write.
 
 use domain::verdict::RevisionKind;
-use domain::{Counts, CycleName, Digest, OrdinalScope, Origin, ProjectId, Push, PushId, Sender};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use domain::{Counts, CycleName, Digest, Origin, Outcomes, ProjectId, PushId, Sender};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use super::connect::broken;
+use super::delivered::Delivered;
+use super::points::{Step, Tx};
 use super::prepare::{Prepared, PreparedBlock};
-use super::record::Delivery;
-use super::rows::{incarnation_bytes, kind_columns, ordinal_text, pack_counts, to_json, variant_text};
+use super::rows::{incarnation_bytes, kind_columns, ordinal_text, pack_counts, scope_code, to_json, variant_text};
 use crate::codec::{self, Packer};
 use crate::{RecordedAt, StoreError};
 
@@ -19,116 +21,87 @@ pub(super) struct RevisionOf {
     pub(super) kind: RevisionKind,
 }
 
-/// Creates a project.
-pub(super) fn project(connection: &Connection, name: &ProjectId) -> Result<i64, StoreError> {
-    connection.prepare_cached("INSERT INTO project(name) VALUES (?1)")?.execute([name.as_str()])?;
-    Ok(connection.last_insert_rowid())
+/// Creates a project, for staging at first.
+pub(super) fn project(tx: Tx<'_>, name: &ProjectId) -> Result<i64, StoreError> {
+    tx.step("insert-project", "INSERT INTO project(name, recorded) VALUES (?1, 0)")?.run([name.as_str()])?;
+    Ok(tx.last_insert_rowid())
+}
+
+/// From now on the project is there for readers.
+pub(super) fn project_recorded(tx: Tx<'_>, project: i64) -> Result<(), StoreError> {
+    let mut shown = tx.prepare_cached("SELECT 1 FROM project WHERE id = ?1 AND recorded = 1")?;
+    if !shown.exists([project])? {
+        tx.step("show-project", "UPDATE project SET recorded = 1 WHERE id = ?1")?.run([project])?;
+    }
+    Ok(())
 }
 
 /// The cycle of this name, created if need be.
-pub(super) fn cycle(connection: &Connection, project: i64, name: &CycleName) -> Result<i64, StoreError> {
-    let mut select = connection.prepare_cached("SELECT id FROM cycle WHERE project = ?1 AND name = ?2")?;
+pub(super) fn cycle(tx: Tx<'_>, project: i64, name: &CycleName) -> Result<i64, StoreError> {
+    let mut select = tx.prepare_cached("SELECT id FROM cycle WHERE project = ?1 AND name = ?2")?;
     if let Some(id) = select.query_row(params![project, name.as_str()], |row| row.get(0)).optional()? {
         return Ok(id);
     }
-    let mut insert = connection.prepare_cached("INSERT INTO cycle(project, name) VALUES (?1, ?2)")?;
-    insert.execute(params![project, name.as_str()])?;
-    Ok(connection.last_insert_rowid())
+    let mut insert = tx.step("insert-cycle", "INSERT INTO cycle(project, name) VALUES (?1, ?2)")?;
+    insert.run(params![project, name.as_str()])?;
+    Ok(tx.last_insert_rowid())
 }
 
 /// Creates a round.
-pub(super) fn round(
-    connection: &Connection,
-    (project, cycle): (i64, i64),
-    push: &Push,
-    at: &RecordedAt,
-) -> Result<i64, StoreError> {
-    connection
-        .prepare_cached("INSERT INTO round(project, cycle, round, run, recorded_at) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![project, cycle, push.place.round.as_str(), push.place.run.as_str(), at.0])?;
-    Ok(connection.last_insert_rowid())
+pub(super) fn round(tx: Tx<'_>, (project, cycle): (i64, i64), of: &Delivered<'_>) -> Result<i64, StoreError> {
+    let sql = "INSERT INTO round(project, cycle, round, run, recorded_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let (round, run) = (of.place.round.as_str(), of.place.run.as_str());
+    tx.step("insert-round", sql)?.run(params![project, cycle, round, run, of.at.0])?;
+    Ok(tx.last_insert_rowid())
 }
 
 /// Fills in what the round doesn't know yet of its origin, and says that what it counts has changed.
-pub(super) fn touch_round(connection: &Connection, round: i64, origin: &Origin) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "UPDATE round SET version = version + 1, workflow = coalesce(workflow, ?2),
-             run_counter = coalesce(run_counter, ?3), run_url = coalesce(run_url, ?4) WHERE id = ?1",
-        )?
-        .execute(params![
-            round,
-            origin.workflow.as_ref().map(domain::WorkflowName::as_str),
-            origin.run_counter.map(|n| n as i64),
-            origin.run_url
-        ])?;
+pub(super) fn touch_round(tx: Tx<'_>, round: i64, origin: &Origin) -> Result<(), StoreError> {
+    let sql = "UPDATE round SET version = version + 1, workflow = coalesce(workflow, ?2),
+               run_counter = coalesce(run_counter, ?3), run_url = coalesce(run_url, ?4) WHERE id = ?1";
+    let workflow = origin.workflow.as_ref().map(domain::WorkflowName::as_str);
+    let counter = origin.run_counter.map(|n| n as i64);
+    tx.step("update-round", sql)?.run(params![round, workflow, counter, origin.run_url])?;
     Ok(())
 }
 
 /// True if somebody closed the round.
-pub(super) fn is_closed(connection: &Connection, round: i64) -> Result<bool, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT closed FROM round WHERE id = ?1")?;
+pub(super) fn is_closed(tx: Tx<'_>, round: i64) -> Result<bool, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT closed FROM round WHERE id = ?1")?;
     Ok(statement.query_row([round], |row| row.get(0))?)
 }
 
 /// The row that holds the key.
 pub(super) fn push(
-    connection: &Connection,
+    tx: Tx<'_>,
     (project, round): (i64, i64),
-    push: &Push,
-    late: bool,
+    of: &Delivered<'_>,
+    (late, contested): (bool, bool),
     counts: &Counts,
 ) -> Result<i64, StoreError> {
-    let place = &push.place;
-    connection
-        .prepare_cached(
-            "INSERT INTO push(project, uid, key, round, job, variant, shard, shard_total, run, label, commit_id, expect,
-               late, revision, deliveries, replays, counts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, 1, 0, ?14)",
-        )?
-        .execute(params![
-            project,
-            PushId::of(&place.project, &push.key).0,
-            push.key.as_str(),
-            round,
-            place.job.as_ref().map_or("", |job| job.as_str()),
-            variant_text(&place.variant)?,
-            place.shard.map(domain::ShardRef::index),
-            place.shard.and_then(domain::ShardRef::total),
-            place.run.as_str(),
-            place.label.as_ref().map(domain::RoundLabel::as_str),
-            push.origin.commit.as_ref().map(domain::Commit::as_str),
-            push.expect,
-            late,
-            pack_counts(counts),
-        ])?;
-    Ok(connection.last_insert_rowid())
-}
-
-/// A revision of a delivered content, with its receipt.
-pub(super) fn revision(
-    connection: &Connection,
-    of: &RevisionOf,
-    delivery: &Delivery,
-    bits: u8,
-    counts: &Counts,
-    receipt: &[u8],
-) -> Result<(), StoreError> {
-    let push = &*delivery.push;
-    let columns = RevisionColumns {
-        sender: &push.sender,
-        content: push.content.content,
-        outcomes: push.content.outcomes,
-        bits,
-        counts,
-        files: &push.files,
-        report: push.report,
-        incomplete: push.incomplete,
-        at: &delivery.at,
-        promotion: None,
-        receipt,
-    };
-    insert_revision(connection, of, &columns)
+    let place = of.place;
+    let sql =
+        "INSERT INTO push(project, uid, key, round, job, variant, shard, shard_total, run, label, commit_id, expect,
+                 late, contested, revision, deliveries, replays, counts)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 1, 1, 0, ?15)";
+    tx.step("insert-push", sql)?.run(params![
+        project,
+        of.uid().0,
+        of.key.as_str(),
+        round,
+        place.job.as_ref().map_or("", |job| job.as_str()),
+        variant_text(&place.variant)?,
+        place.shard.map(domain::ShardRef::index),
+        place.shard.and_then(domain::ShardRef::total),
+        place.run.as_str(),
+        place.label.as_ref().map(domain::RoundLabel::as_str),
+        of.origin.commit.as_ref().map(domain::Commit::as_str),
+        of.expect,
+        late,
+        contested,
+        pack_counts(counts),
+    ])?;
+    Ok(tx.last_insert_rowid())
 }
 
 /// The columns of a revision.
@@ -136,7 +109,8 @@ pub(super) struct RevisionColumns<'a> {
     pub(super) sender: &'a Sender,
     pub(super) content: Digest,
     pub(super) outcomes: Digest,
-    pub(super) bits: u8,
+    /// Number of its blocks, and by how many bits they are cut.
+    pub(super) blocks: (i64, u8),
     pub(super) counts: &'a Counts,
     pub(super) files: &'a [String],
     pub(super) report: domain::ReportSummary,
@@ -148,131 +122,127 @@ pub(super) struct RevisionColumns<'a> {
 }
 
 /// Writes a revision's row.
-pub(super) fn insert_revision(
-    connection: &Connection,
-    of: &RevisionOf,
-    columns: &RevisionColumns<'_>,
-) -> Result<(), StoreError> {
+pub(super) fn insert_revision(tx: Tx<'_>, of: &RevisionOf, columns: &RevisionColumns<'_>) -> Result<(), StoreError> {
     let (kind, source, exact) = kind_columns(of.kind);
     let sender = columns.sender;
-    connection
-        .prepare_cached(
-            "INSERT INTO revision(project, push, revision, kind, of, exact, ordinal, ordinal_scope, executor,
-               incarnation, content, outcomes, bits, counts, files, report, incomplete, recorded_at, promotion_key,
-               promotion_asked, receipt)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
-        )?
-        .execute(params![
-            of.project,
-            of.push,
-            of.number,
-            kind,
-            source,
-            exact,
-            ordinal_text(sender.ordinal),
-            u8::from(sender.ordinal_scope == OrdinalScope::Key),
-            sender.executor.as_ref().map(domain::Executor::as_str),
-            incarnation_bytes(sender.incarnation),
-            columns.content.0,
-            columns.outcomes.0,
-            columns.bits,
-            pack_counts(columns.counts),
-            to_json(&columns.files)?,
-            to_json(&columns.report)?,
-            columns.incomplete,
-            columns.at.0,
-            columns.promotion.map(|(key, _)| key),
-            columns.promotion.and_then(|(_, asked)| asked),
-            columns.receipt,
-        ])?;
+    tx.step(
+        "insert-revision",
+        "INSERT INTO revision(project, push, revision, kind, of, exact, ordinal, ordinal_scope, executor,
+           incarnation, content, outcomes, bits, counts, files, report, incomplete, recorded_at, promotion_key,
+           promotion_asked, receipt, blockset)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+    )?
+    .run(params![
+        of.project,
+        of.push,
+        of.number,
+        kind,
+        source,
+        exact,
+        ordinal_text(sender.ordinal),
+        scope_code(sender.ordinal_scope),
+        sender.executor.as_ref().map(domain::Executor::as_str),
+        incarnation_bytes(sender.incarnation),
+        columns.content.0,
+        columns.outcomes.0,
+        columns.blocks.1,
+        pack_counts(columns.counts),
+        to_json(&columns.files)?,
+        to_json(&columns.report)?,
+        columns.incomplete,
+        columns.at.0,
+        columns.promotion.map(|(key, _)| key),
+        columns.promotion.and_then(|(_, asked)| asked),
+        columns.receipt,
+        columns.blocks.0,
+    ])?;
     Ok(())
 }
 
 /// A later attempt came to the content of this revision.
 pub(super) fn attempt(
-    connection: &Connection,
+    tx: Tx<'_>,
     (project, push, revision): (i64, i64, u32),
     sender: &Sender,
 ) -> Result<(), StoreError> {
-    let scope = u8::from(sender.ordinal_scope == OrdinalScope::Key);
-    connection
-        .prepare_cached(
-            "UPDATE revision SET ordinal = ?4, ordinal_scope = ?5 WHERE project = ?1 AND push = ?2 AND revision = ?3",
-        )?
-        .execute(params![project, push, revision, ordinal_text(sender.ordinal), scope])?;
+    let sql = "UPDATE revision SET ordinal = ?4, ordinal_scope = ?5 WHERE project = ?1 AND push = ?2 AND revision = ?3";
+    let (ordinal, scope) = (ordinal_text(sender.ordinal), scope_code(sender.ordinal_scope));
+    tx.step("raise-attempt", sql)?.run(params![project, push, revision, ordinal, scope])?;
     Ok(())
 }
 
-/// Writes the blocks of a content, and the sets and large texts that are new.
+/// A number for blocks to come.
+pub(super) fn blockset(tx: Tx<'_>, project: i64) -> Result<i64, StoreError> {
+    tx.step("insert-blockset", "INSERT INTO blockset(project) VALUES (?1)")?.run([project])?;
+    Ok(tx.last_insert_rowid())
+}
+
+/// Writes blocks under a number, and the sets and large texts that are new.
 pub(super) fn blocks(
-    connection: &Connection,
-    of: &RevisionOf,
-    push: &Push,
+    tx: Tx<'_>,
+    (project, blockset): (i64, i64),
+    outcomes: &Outcomes,
     prepared: &Prepared,
 ) -> Result<(), StoreError> {
-    let mut sets = SetWriter::over(connection)?;
-    let mut block = connection.prepare_cached(
-        "INSERT INTO block(project, push, revision, bucket, n, itemset, codes, times)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    let mut sets = SetWriter::over(tx)?;
+    let mut block = tx.step(
+        "insert-block",
+        "INSERT INTO block(project, blockset, bucket, n, itemset, codes, times) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    let mut texts = connection.prepare_cached("INSERT INTO blocktext(id, body) VALUES (?1, ?2)")?;
+    let mut texts = tx.step("insert-texts", "INSERT INTO blocktext(id, body) VALUES (?1, ?2)")?;
     for part in &prepared.blocks {
-        let set = sets.id(connection, of.project, push, prepared.bits, part)?;
+        let set = sets.id(project, outcomes, prepared.bits, part)?;
         let n = part.range.len() as u32;
-        block.execute(params![of.project, of.push, of.number, part.bucket, n, set, part.codes, part.times])?;
-        let id = connection.last_insert_rowid();
+        block.run(params![project, blockset, part.bucket, n, set, part.codes, part.times])?;
+        let id = tx.last_insert_rowid();
         if let Some(body) = &part.texts {
-            texts.execute(params![id, body])?;
+            texts.run(params![id, body])?;
         }
-        large_texts(connection, of.project, id, part, prepared)?;
+        large_texts(tx, project, id, part, prepared)?;
     }
     Ok(())
 }
 
 struct SetWriter<'c> {
+    tx: Tx<'c>,
     find: CachedStatement<'c>,
-    set: CachedStatement<'c>,
-    names: CachedStatement<'c>,
+    set: Step<'c>,
+    names: Step<'c>,
 }
 
 impl<'c> SetWriter<'c> {
-    fn over(connection: &'c Connection) -> Result<Self, StoreError> {
+    fn over(tx: Tx<'c>) -> Result<Self, StoreError> {
         Ok(Self {
-            find: connection.prepare_cached("SELECT id FROM itemset WHERE project = ?1 AND digest = ?2")?,
-            set: connection.prepare_cached(
+            tx,
+            find: tx.connection().prepare_cached("SELECT id FROM itemset WHERE project = ?1 AND digest = ?2")?,
+            set: tx.step(
+                "insert-itemset",
                 "INSERT INTO itemset(project, digest, bits, bucket, n, hashes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?,
-            names: connection.prepare_cached("INSERT INTO setnames(id, names) VALUES (?1, ?2)")?,
+            names: tx.step("insert-names", "INSERT INTO setnames(id, names) VALUES (?1, ?2)")?,
         })
     }
 
-    fn id(
-        &mut self,
-        connection: &Connection,
-        project: i64,
-        push: &Push,
-        bits: u8,
-        part: &PreparedBlock,
-    ) -> Result<i64, StoreError> {
+    fn id(&mut self, project: i64, outcomes: &Outcomes, bits: u8, part: &PreparedBlock) -> Result<i64, StoreError> {
         if let Some(id) = self.find.query_row(params![project, part.digest], |row| row.get(0)).optional()? {
             return Ok(id);
         }
-        self.set.execute(params![project, part.digest, bits, part.bucket, part.range.len() as u32, part.hashes])?;
-        let id = connection.last_insert_rowid();
+        self.set.run(params![project, part.digest, bits, part.bucket, part.range.len() as u32, part.hashes])?;
+        let id = self.tx.last_insert_rowid();
         if let Some(names) = &part.names {
-            self.names.execute(params![id, names])?;
+            self.names.run(params![id, names])?;
         } else {
             // The set was there when the blocks were made, and was dropped since.
-            let outcomes = push.outcomes.as_slice().get(part.range.clone());
+            let outcomes = outcomes.as_slice().get(part.range.clone());
             let outcomes = outcomes.ok_or_else(|| broken("blocks of another push"))?;
-            self.names.execute(params![id, codec::pack_names(outcomes, &mut Packer::new())])?;
+            self.names.run(params![id, codec::pack_names(outcomes, &mut Packer::new())])?;
         }
         Ok(id)
     }
 }
 
 fn large_texts(
-    connection: &Connection,
+    tx: Tx<'_>,
     project: i64,
     block: i64,
     part: &PreparedBlock,
@@ -280,41 +250,57 @@ fn large_texts(
 ) -> Result<(), StoreError> {
     for digest in &part.large {
         let body = prepared.large.get(digest).ok_or_else(|| broken("a large text was not prepared"))?;
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO bigtext(project, digest, body) VALUES (?1, ?2, ?3)")?
-            .execute(params![project, digest.0, body])?;
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO bigtext_use(project, digest, block) VALUES (?1, ?2, ?3)")?
-            .execute(params![project, digest.0, block])?;
+        let sql = "INSERT OR IGNORE INTO bigtext(project, digest, body) VALUES (?1, ?2, ?3)";
+        tx.step("insert-large-text", sql)?.run(params![project, digest.0, body])?;
+        let sql = "INSERT OR IGNORE INTO bigtext_use(project, digest, block) VALUES (?1, ?2, ?3)";
+        tx.step("insert-large-text-use", sql)?.run(params![project, digest.0, block])?;
     }
     Ok(())
 }
 
 /// One row of the log of deliveries.
-pub(super) fn log(
-    connection: &Connection,
-    delivery: &Delivery,
-    (project, push, uid): (i64, Option<i64>, PushId),
-    result: &str,
-    revision: Option<u32>,
-) -> Result<(), StoreError> {
-    let Push { sender, content, .. } = &*delivery.push;
-    connection
-        .prepare_cached(
-            "INSERT INTO delivery(project, push, body, uid, at, result, revision, ordinal, executor, incarnation)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        )?
-        .execute(params![
-            project,
-            push,
-            content.body.map(|body| body.0),
-            uid.0,
-            delivery.at.0,
-            result,
-            revision,
-            ordinal_text(sender.ordinal),
-            sender.executor.as_ref().map(domain::Executor::as_str),
-            incarnation_bytes(sender.incarnation),
-        ])?;
+pub(super) struct Logged<'a> {
+    pub(super) project: i64,
+    /// The push, if one is recorded.
+    pub(super) push: Option<i64>,
+    pub(super) uid: PushId,
+    pub(super) body: Option<Digest>,
+    pub(super) at: &'a RecordedAt,
+    pub(super) result: &'a str,
+    pub(super) revision: Option<u32>,
+    pub(super) sender: &'a Sender,
+}
+
+/// Writes it.
+pub(super) fn log(tx: Tx<'_>, of: &Logged<'_>) -> Result<(), StoreError> {
+    let sql = "INSERT INTO delivery(project, push, body, uid, at, result, revision, ordinal, executor, incarnation)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    tx.step("insert-delivery", sql)?.run(params![
+        of.project,
+        of.push,
+        of.body.map(|body| body.0),
+        of.uid.0,
+        of.at.0,
+        of.result,
+        of.revision,
+        ordinal_text(of.sender.ordinal),
+        of.sender.executor.as_ref().map(domain::Executor::as_str),
+        incarnation_bytes(of.sender.incarnation),
+    ])?;
+    Ok(())
+}
+
+/// Who delivered what was accepted.
+pub(super) fn executor(tx: Tx<'_>, (project, push): (i64, i64), sender: &Sender) -> Result<(), StoreError> {
+    let Some(executor) = &sender.executor else { return Ok(()) };
+    let ordinal = ordinal_text(sender.ordinal).unwrap_or_default();
+    let sql = "INSERT OR IGNORE INTO executor(project, push, ordinal, executor) VALUES (?1, ?2, ?3, ?4)";
+    tx.step("insert-executor", sql)?.run(params![project, push, ordinal, executor.as_str()])?;
+    Ok(())
+}
+
+/// From now on only executors that are accepted may use the key.
+pub(super) fn contest(tx: Tx<'_>, push: i64) -> Result<(), StoreError> {
+    tx.step("contest-push", "UPDATE push SET contested = 1 WHERE id = ?1")?.run([push])?;
     Ok(())
 }

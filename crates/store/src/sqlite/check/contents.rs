@@ -1,92 +1,131 @@
-//! Pushes: counts against a recount, contents against their digests, receipts against both.
+//! Pushes: counts against a recount, contents against their digests, receipts against both. Part by part of the order of
+//! hashes, so that memory doesn't grow with a content.
 
 use domain::verdict::View;
-use domain::{Counts, Outcome, Outcomes, PushId, Receipt};
+use domain::{Counts, PushId, Receipt};
 use rusqlite::params;
 
-use super::super::content::{Content, Snap, content};
-use super::super::detail;
+use super::super::content::{Snap, content};
+use super::super::parts::{COUNTED_ITEMS, Part};
 use super::super::rows::{self, PushRow, RevisionRow};
-use super::Report;
+use super::super::stage;
+use super::recount::{self, Counted};
+use super::repair::{Mend, Mends};
+use super::{Report, stages};
 use crate::receipts::result_of;
 use crate::{StoreError, codec};
 
-/// Checks every push.
-pub(super) fn check(snap: &Snap<'_>, report: &mut Report) -> Result<(), StoreError> {
+/// Checks every push; gives the counts that can be made anew.
+pub(super) fn check(snap: &Snap<'_>, report: &mut Report) -> Result<Mends, StoreError> {
     let ids: Vec<i64> =
         snap.prepare("SELECT id FROM push ORDER BY id")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let mut mends = Mends::default();
     for id in ids {
         let checked = rows::pushes(snap, "p.id = ?1", [id])
-            .and_then(|rows| rows.iter().try_for_each(|row| push(snap, row, report)));
+            .and_then(|rows| rows.iter().try_for_each(|row| push(snap, row, report, &mut mends)));
         report.part(&format!("push {id}"), checked)?;
     }
-    Ok(())
+    Ok(mends)
 }
 
-fn push(snap: &Snap<'_>, row: &PushRow, report: &mut Report) -> Result<(), StoreError> {
+fn push(snap: &Snap<'_>, row: &PushRow, report: &mut Report, mends: &mut Mends) -> Result<(), StoreError> {
     let place = format!("push {}", row.id);
     if PushId::of(&row.place.project, &row.key) != row.uid {
         report.add("uid-differs", place.clone(), "its id is not that of its project and key");
     }
-    let revisions = rows::revisions(snap, row.project, row.id)?;
-    let mut view = View::default();
-    for revision in &revisions {
-        let place = format!("push {} revision {}", row.id, revision.number());
-        let source = revisions.iter().find(|r| r.number() == revision.source() && !r.is_promotion());
-        let Some(source) = source.filter(|s| s.number() <= revision.number()) else {
-            report.add("promotion-of-nothing", place, format!("revision {} is no content", revision.source()));
-            continue;
-        };
-        let offered = content(snap, row.project, row.id, source.number())?;
-        if !offered.hashes.is_sorted_by(|a, b| a < b) {
-            report.add("double-item", place.clone(), "its items are not strictly rising over its blocks");
+    let all = rows::revisions(snap, row.project, row.id)?;
+    let mut revisions = Vec::with_capacity(all.len());
+    for revision in all.iter().cloned() {
+        if is_of_content(row, &revision, &all, report) {
+            revisions.push(revision);
         }
-        view = view.laid_over(revision.known.kind, revision.number(), &offered.hashes, &offered.lights);
-        if revision.is_promotion() {
-            if (revision.known.content, revision.known.outcomes) != (source.known.content, source.known.outcomes) {
-                report.add("digest-differs", place.clone(), "a promotion has other digests than what it promotes");
-            }
-        } else {
-            digests(snap, row, revision, &offered, (&place, report))?;
-        }
-        receipt(snap, row, revision, &view.counts(), (&place, report))?;
     }
-    let recount = view.counts();
+    let mut sound = revisions.len() == all.len();
+    let after = fold(snap, row.project, &revisions)?;
+    for (revision, counts) in revisions.iter().zip(&after) {
+        let place = format!("push {} revision {}", row.id, revision.number());
+        if !revision.is_promotion() {
+            sound &= of_content(snap, row, revision, (&place, report, &mut *mends))?;
+        }
+        receipt(snap, row, revision, counts, (&place, report))?;
+    }
+    let recount = after.last().copied().unwrap_or_default();
     if recount != row.counts {
-        report.add("counts-differ", place, format!("it says {:?}, a recount says {recount:?}", row.counts));
+        report.add("counts-differ", place.clone(), format!("it says {:?}, a recount says {recount:?}", row.counts));
+        if sound {
+            mends.push(Mend::push(row.id, row.revision, &row.counts, &recount));
+        }
     }
     Ok(())
 }
 
-fn digests(
+/// True if a revision leads to a content: its own, or that of an earlier revision that it promotes.
+fn is_of_content(row: &PushRow, revision: &RevisionRow, all: &[RevisionRow], report: &mut Report) -> bool {
+    let place = format!("push {} revision {}", row.id, revision.number());
+    let source = all.iter().find(|r| r.number() == revision.source() && !r.is_promotion());
+    let Some(source) = source.filter(|s| s.number() <= revision.number()) else {
+        report.add("promotion-of-nothing", place, format!("revision {} is no content", revision.source()));
+        return false;
+    };
+    if (revision.known.content, revision.known.outcomes) != (source.known.content, source.known.outcomes) {
+        report.add("digest-differs", place.clone(), "a promotion has other digests than what it promotes");
+    }
+    if (revision.blockset, revision.bits) != (source.blockset, source.bits) {
+        report.add("blockset-differs", place, "a promotion has other blocks than what it promotes");
+        return false;
+    }
+    true
+}
+
+/// How the push counts after each of its revisions.
+fn fold(snap: &Snap<'_>, project: i64, revisions: &[RevisionRow]) -> Result<Vec<Counts>, StoreError> {
+    let mut most = 0;
+    for revision in revisions {
+        most = most.max(recount::items(snap, revision.lies(project))?);
+    }
+    let mut after = vec![Counts::default(); revisions.len()];
+    for part in Part::of(most, COUNTED_ITEMS) {
+        let mut view = View::default();
+        for (revision, counts) in revisions.iter().zip(&mut after) {
+            let offered = content(snap, revision.lies(project), part)?;
+            view = view.laid_over(revision.known.kind, revision.number(), &offered.hashes, &offered.lights);
+            *counts += view.counts();
+        }
+    }
+    Ok(after)
+}
+
+/// Checks one content; true if it is what its digests say.
+fn of_content(
     snap: &Snap<'_>,
     row: &PushRow,
     revision: &RevisionRow,
-    offered: &Content,
-    (place, report): (&str, &mut Report),
-) -> Result<(), StoreError> {
-    if codec::bits_for(offered.hashes.len()) != revision.bits {
-        report.add("bits-differ", place, format!("{} bits for {} items", revision.bits, offered.hashes.len()));
+    (place, report, mends): (&str, &mut Report, &mut Mends),
+) -> Result<bool, StoreError> {
+    let lies = revision.lies(row.project);
+    let total = recount::items(snap, lies)?;
+    let linked = stage::all(snap, "project = ?1 AND blockset = ?2", params![row.project, revision.blockset])?.pop();
+    let least = linked.as_ref().map_or(0, |stage| stage.bits);
+    let bits = codec::bits_for(total as usize).max(least);
+    if bits != revision.bits {
+        report.add("bits-differ", place, format!("{} bits for {total} items", revision.bits));
     }
-    let outcomes: Vec<Outcome> = detail::contents(snap, row, revision, &offered.hashes)?;
-    let lights = outcomes.iter().map(domain::verdict::Light::of);
-    if !lights.eq(offered.lights.iter().copied()) {
-        report.add("codes-differ", place, "a verdict code says otherwise than the attempts beside it");
+    let chunks = recount::chunks(snap, lies, total, least, (place, report))?;
+    let Counted { counts, digests, .. } = recount::together(&chunks);
+    let sound = (digests.content, digests.outcomes) == (revision.known.content, revision.known.outcomes);
+    if !sound {
+        report.add("digest-differs", place, "the content that its blocks hold has another digest");
     }
-    let counts: Counts = outcomes.iter().collect();
     if counts != revision.counts {
         report.add("counts-differ", place, format!("it says {:?}, a recount says {counts:?}", revision.counts));
-    }
-    match Outcomes::from_unordered(outcomes) {
-        Err(doubled) => report.add("double-item", place, doubled.to_string()),
-        Ok(outcomes) => {
-            let made = (outcomes.content_digest(), outcomes.outcome_digest());
-            if made != (revision.known.content, revision.known.outcomes) {
-                report.add("digest-differs", place, "the content that its blocks hold has another digest");
-            }
+        if sound {
+            mends.push(Mend::revision((row.project, row.id, revision.number()), &revision.counts, &counts));
         }
     }
-    Ok(())
+    if let Some(stage) = linked {
+        stages::committed(snap, &stage, &chunks, report)?;
+    }
+    Ok(sound)
 }
 
 fn receipt(

@@ -55,9 +55,34 @@ const QUERIES: &[(&str, &str, &str)] = &[
     (
         "orphan-block",
         "block",
-        "SELECT id, 'its revision is missing, or is a promotion' FROM block b
-         WHERE NOT EXISTS (SELECT 1 FROM revision v
-           WHERE v.project = b.project AND v.push = b.push AND v.revision = b.revision AND v.kind < 3)",
+        "SELECT id, 'its number ' || blockset || ' is not given out' FROM block b
+         WHERE NOT EXISTS (SELECT 1 FROM blockset s WHERE s.id = b.blockset AND s.project = b.project)",
+    ),
+    (
+        "orphan-blockset",
+        "blockset",
+        "SELECT id, 'no revision and no epoch has it' FROM blockset b
+         WHERE NOT EXISTS (SELECT 1 FROM revision v WHERE v.project = b.project AND v.blockset = b.id AND v.kind <> 3)
+           AND NOT EXISTS (SELECT 1 FROM stage s WHERE s.project = b.project AND s.blockset = b.id AND s.blocks = 0)",
+    ),
+    (
+        "revision-without-blockset",
+        "revision",
+        "SELECT id, 'its number ' || blockset || ' is not given out' FROM revision v
+         WHERE kind <> 3 AND NOT EXISTS (SELECT 1 FROM blockset s WHERE s.id = v.blockset AND s.project = v.project)",
+    ),
+    (
+        "blockset-shared",
+        "revision",
+        "SELECT v.id, 'revision ' || o.id || ' has the same blocks' FROM revision v
+         JOIN revision o ON o.project = v.project AND o.blockset = v.blockset AND o.id <> v.id AND o.kind <> 3
+         WHERE v.kind <> 3",
+    ),
+    (
+        "project-not-shown",
+        "project",
+        "SELECT id, 'it has pushes, and says that nothing was recorded' FROM project p
+         WHERE recorded = 0 AND EXISTS (SELECT 1 FROM push u WHERE u.project = p.id)",
     ),
     (
         "block-without-set",
@@ -74,11 +99,15 @@ const QUERIES: &[(&str, &str, &str)] = &[
     (
         "bucket-differs",
         "block",
-        "SELECT b.id, 'bucket ' || b.bucket || ' of ' || v.bits || ' bits points to a set of bucket ' || s.bucket ||
-           ' of ' || s.bits
-         FROM block b JOIN itemset s ON s.id = b.itemset
-         JOIN revision v ON v.project = b.project AND v.push = b.push AND v.revision = b.revision
-         WHERE s.bits <> v.bits OR s.bucket <> b.bucket",
+        "SELECT b.id, 'bucket ' || b.bucket || ' points to a set of bucket ' || s.bucket
+         FROM block b JOIN itemset s ON s.id = b.itemset WHERE s.bucket <> b.bucket",
+    ),
+    (
+        "bucket-differs",
+        "block",
+        "SELECT b.id, 'cut by ' || v.bits || ' bits, it points to a set of ' || s.bits FROM revision v
+         JOIN block b ON b.project = v.project AND b.blockset = v.blockset JOIN itemset s ON s.id = b.itemset
+         WHERE v.kind <> 3 AND s.bits <> v.bits",
     ),
     (
         "orphan-text",

@@ -1,0 +1,66 @@
+//! What a push in one request meets that is to be recorded: the open epoch under its key, if there is one.
+//! Must not decide.
+
+use domain::protocol::Refusal;
+use domain::staging::{self, Begin, BeginDecision, Ending, Fate, OneShotDecision};
+
+use super::super::connect::broken;
+use super::super::delivered::Delivered;
+use super::super::known::Standing;
+use super::super::points::Tx;
+use super::{rows, write};
+use crate::{Fence, StoreError};
+
+/// Whether a push in one request may be recorded.
+pub(in crate::sqlite) enum Gate {
+    /// Yes, and so ends this open epoch.
+    Open(Option<(i64, Ending)>),
+    /// Another delivery is staging.
+    Fenced(Fence),
+    /// Two legs share the key.
+    Refused(Refusal),
+    /// This client's own epoch is committed: the receipt of that revision.
+    Replay(u32),
+}
+
+/// Asks the domain.
+pub(in crate::sqlite) fn one_shot(
+    tx: Tx<'_>,
+    of: &Delivered<'_>,
+    standing: &Standing,
+    now_ms: u64,
+) -> Result<Gate, StoreError> {
+    let Some(project) = standing.project else { return Ok(Gate::Open(None)) };
+    let Some(latest) = rows::latest(&tx, project, of.uid())? else { return Ok(Gate::Open(None)) };
+    let known = rows::known(&tx, &latest, now_ms)?;
+    let bound = rows::bound(&tx, project, of.uid(), of.sender.incarnation)?;
+    // No digest of a manifest is that of a content, so it resumes an epoch by its content alone.
+    let content = of.content.content;
+    let offer = Begin { manifest: content, content, sender: of.sender.clone() };
+    Ok(match staging::one_shot(&offer, Some(&known), bound) {
+        OneShotDecision::Record { ends } => Gate::Open(ends.map(|(_, ending)| (latest.id, ending))),
+        OneShotDecision::Wait(BeginDecision::InProgress { epoch }) => Gate::Fenced(Fence::InProgress { epoch }),
+        OneShotDecision::Wait(BeginDecision::Stale { epoch }) => Gate::Fenced(Fence::Stale { epoch }),
+        OneShotDecision::Wait(BeginDecision::Superseded { bound }) => {
+            let recorded = rows::recorded(&tx, project, of.uid())?;
+            Gate::Fenced(Fence::Superseded { epoch: bound, recorded })
+        }
+        OneShotDecision::Wait(BeginDecision::Replay { revision }) => Gate::Replay(revision),
+        OneShotDecision::Wait(BeginDecision::Collides(refusal)) => {
+            write::contest(tx, &latest)?;
+            Gate::Refused(refusal)
+        }
+        OneShotDecision::Wait(BeginDecision::Open { .. } | BeginDecision::Resume { .. }) => {
+            return Err(broken("a push in one request was told to stage"));
+        }
+    })
+}
+
+/// Ends the epoch that a recorded push in one request ends.
+pub(in crate::sqlite) fn end(tx: Tx<'_>, open: Option<(i64, Ending)>, revision: u32) -> Result<(), StoreError> {
+    match open {
+        None => Ok(()),
+        Some((stage, Ending::Superseded)) => write::end(tx, stage, Fate::Superseded),
+        Some((stage, Ending::Committed)) => write::end(tx, stage, Fate::Committed { revision }),
+    }
+}
