@@ -77,6 +77,19 @@ pub async fn o2_of_the_same_content_it_commits_the_epoch(make: Make<'_>) {
     sound(&store).await;
 }
 
+/// Whoever staged what is committed now is accepted, as by a commit of its own.
+pub async fn o2_accepts_who_staged_it(make: Make<'_>) {
+    let store = make();
+    let leg = |n: u64, executor: &str| push(&forty('+')).attempt(n).executor(executor);
+    leg(1, "one").incarnation(1).cut(2).begun(&store).await;
+    assert!(!leg(2, "two").incarnation(2).accepted(&store).await.replayed);
+    assert!(leg(1, "one").accepted(&store).await.replayed);
+    for n in [1, 2] {
+        assert!(matches!(leg(n, "other").refused(&store).await, Refusal::CollidingExecutor { .. }), "attempt {n}");
+    }
+    sound(&store).await;
+}
+
 /// An overlay that is staged and delivered whole as well.
 pub async fn o2_over_a_recorded_push(make: Make<'_>) {
     let store = make();

@@ -173,11 +173,13 @@ pub async fn c12_a_dropped_round_takes_what_is_staged_for_it(make: Make<'_>) {
         cut.begun(&store).await;
         cut.put_all(&store, epoch).await;
     }
-    store.drop_round(&shop(), &main_cycle(), "1").await.expect("works").expect("the round exists");
+    let dropped = store.drop_round(&shop(), &main_cycle(), "1").await.expect("works");
+    assert_eq!(dropped, Ok(2), "that were recorded");
     for (cut, epoch) in [(&overlay, 2), (&only_staged, 1)] {
         assert_eq!(cut.put(&store, epoch, 0).await, Put::Gone);
         assert_eq!(cut.commit(&store, epoch).await, Committed::Gone);
         assert_eq!(cut.refused(&store).await, domain::protocol::Refusal::Tombstoned);
+        assert_eq!(cut.cancel(&store, epoch).await, Cancelled::Ended);
         assert_eq!(cut.staging(&store, now()).await, None);
     }
     assert_eq!(over.refused(&store).await, domain::protocol::Refusal::Tombstoned);

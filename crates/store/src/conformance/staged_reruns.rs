@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::listing::PushState;
 use domain::protocol::Refusal;
-use domain::{OnDifference, Ordinal, Push, PushId, PushKey};
+use domain::{Executor, OnDifference, Ordinal, Push, PushId, PushKey};
 
 use super::Make;
 use super::build::{Build, accepted, cycle, forty, log, now, numbered, outcomes, push, receipt, shop, sound, words};
@@ -27,7 +27,7 @@ pub async fn s3_a_second_leg_is_refused_while_the_first_is_staged(make: Make<'_>
     first.put(&store, 1, 0).await;
     let collides = |refusal: Refusal, known: bool| match refusal {
         Refusal::CollidingExecutor { recorded, ordinal } => {
-            assert_eq!(recorded.iter().map(|e| e.as_str()).collect::<Vec<_>>(), ["linux"]);
+            assert_eq!(recorded.iter().map(Executor::as_str).collect::<Vec<_>>(), ["linux"]);
             assert_eq!(ordinal, known.then_some(Ordinal(1)));
         }
         other => panic!("not a collision: {other:?}"),
@@ -67,7 +67,7 @@ pub async fn everyone_who_staged_is_accepted(make: Make<'_>) {
     let answer = one.committed(&store, 1).await;
     let report = store.push(&shop(), one.manifest.push()).await.expect("works").expect("exists");
     assert_eq!(report.revisions[0].ordinal, Some(Ordinal(2)), "the highest");
-    assert_eq!(report.log.iter().map(|e| e.executor.as_ref().map(|e| e.as_str())).collect::<Vec<_>>(), [Some("e2")]);
+    assert_eq!(report.log.iter().map(|e| e.executor.as_ref().map(Executor::as_str)).collect::<Vec<_>>(), [Some("e2")]);
     for n in [1, 2] {
         assert_eq!(attempt(n, &forty('-')).accepted(&store).await.receipt, answer.receipt);
         let leg = push(&forty('-')).attempt(n).executor("other");
@@ -248,7 +248,6 @@ pub async fn a_promotion_between_puts_and_commit_is_counted(make: Make<'_>) {
     sound(&store).await;
 }
 
-/// The offered samples of a refused commit have names; those of a begin, as far as they are known.
 pub async fn a_staged_overlay_is_read_item_by_item(make: Make<'_>) {
     let store = make();
     attempt(1, &sixty(2, '-')).cut(2).delivered(&store).await;

@@ -33,14 +33,18 @@ pub(super) fn set_round(
     cycle(world, name, cycle_name, &RoundChoice::Named(id.to_string()))
 }
 
-/// Deletes a round with its pushes, also those that are only staged, and leaves a tombstone for every key.
+/// Deletes a round with its pushes, also those that are only staged, and leaves a tombstone for every key. Gives the
+/// number of those that were recorded.
 pub(super) fn drop_round(world: &mut World, name: &ProjectId, cycle: &CycleName, round: &str) -> Result<u64, Absent> {
     let (facts, _) = project(world, name)?.facts(cycle)?;
     let id = facts[named(&facts, round).map_err(Absent::Round)?].round.clone();
     let mut dropped = staged_in(world, name, cycle, &id);
+    let mut recorded = 0;
     let Some(project) = world.projects.get_mut(name) else { return Ok(0) };
     if let Some(rounds) = project.cycles.get_mut(cycle) {
-        dropped.extend(rounds.remove(&id).into_iter().flat_map(|round| round.pushes));
+        let pushes = rounds.remove(&id).map(|round| round.pushes).unwrap_or_default();
+        recorded = pushes.len() as u64;
+        dropped.extend(pushes);
         if rounds.is_empty() {
             project.cycles.remove(cycle);
         }
@@ -58,7 +62,7 @@ pub(super) fn drop_round(world: &mut World, name: &ProjectId, cycle: &CycleName,
         world.stages.remove(&key);
         world.open.remove(&key);
     }
-    Ok(dropped.len() as u64)
+    Ok(recorded)
 }
 
 /// Pushes that are being staged for a round.

@@ -157,7 +157,9 @@ fn accept_senders(world: &mut World, key: &Key, epoch: Epoch) {
     let Some(stage) = world.stages.get(key).and_then(|stages| stages.get(epoch)) else { return };
     let (senders, contested) = (stage.senders.clone(), stage.contested);
     if let Some(recording) = world.recording_mut(key) {
-        senders.iter().for_each(|sender| recording.accept(sender));
+        for sender in &senders {
+            recording.accept(sender);
+        }
         recording.contested |= contested;
     }
 }
