@@ -4,7 +4,7 @@
 use domain::protocol::{DifferenceClass, DifferenceSummary, Doubt, Refusal};
 use domain::receipt::ItemDifference;
 use domain::verdict::RevisionKind;
-use domain::{Counts, ItemHash, ItemName, Outcomes, Sender};
+use domain::{Counts, ItemHash, ItemName, Outcomes};
 use rusqlite::params;
 
 use super::connect::broken;
@@ -45,8 +45,6 @@ impl Blocks<'_> {
 pub(super) struct Linked<'a> {
     pub(super) blocks: Blocks<'a>,
     pub(super) counts: Counts,
-    /// Everyone who delivered it, where that is more than the one that is named.
-    pub(super) senders: &'a [Sender],
 }
 
 /// Records a first content under its key.
@@ -54,7 +52,6 @@ pub(super) fn first(
     tx: Tx<'_>,
     of: &Delivered<'_>,
     (project, round): (Option<i64>, Option<RoundOf>),
-    contested: bool,
     content: &Linked<'_>,
 ) -> Result<Answer, StoreError> {
     let project = project.map_or_else(|| write::project(tx, &of.place.project), Ok)?;
@@ -65,7 +62,7 @@ pub(super) fn first(
         let cycle = write::cycle(tx, project, &of.place.cycle)?;
         RoundOf { id: write::round(tx, (project, cycle), of)?, closed: false }
     };
-    let push = write::push(tx, (project, round.id), of, (round.closed, contested), &content.counts)?;
+    let push = write::push(tx, (project, round.id), of, round.closed, &content.counts)?;
     fail::fail_point!("k3");
     let kind = RevisionKind::First;
     let receipt = receipt(of, (1, kind), content.counts, round.closed, None)?;
@@ -93,7 +90,7 @@ pub(super) fn overlay(
     link(tx, of, &revision, content, &receipt)?;
     let sql = "UPDATE push SET revision = ?2, counts = ?3, deliveries = deliveries + 1,
                expect = CASE WHEN ?4 IS NULL THEN expect ELSE max(coalesce(expect, 0), ?4) END WHERE id = ?1";
-    tx.step("update-push", sql)?.run(params![row.id, number, pack_counts(&counts), of.expect])?;
+    tx.step("overlay-push", sql)?.run(params![row.id, number, pack_counts(&counts), of.expect])?;
     write::touch_round(tx, row.round, of.origin)?;
     Ok(answer(receipt, number, counts, Some(summary.class)))
 }
@@ -154,8 +151,7 @@ fn link(
         receipt,
     };
     write::insert_revision(tx, revision, &columns)?;
-    accept(tx, of, (revision.project, revision.push), revision.kind.word(), revision.number)?;
-    content.senders.iter().try_for_each(|sender| write::executor(tx, (revision.project, revision.push), sender))
+    accept(tx, of, (revision.project, revision.push), revision.kind.word(), revision.number)
 }
 
 /// Logs an accepted delivery, and who made it.
@@ -186,7 +182,7 @@ pub(super) fn replay(
     of: &Delivered<'_>,
     known: &KnownPush,
     revision: u32,
-    (class, doubts): (Option<DifferenceClass>, Vec<Doubt>),
+    (class, doubts): (DifferenceClass, Vec<Doubt>),
 ) -> Result<Answer, StoreError> {
     let row = &known.row;
     let receipt = rows::receipt(&tx, row.project, row.id, revision)?
@@ -198,16 +194,33 @@ pub(super) fn replay(
     }
     let sql = "UPDATE push SET deliveries = deliveries + 1, replays = replays + 1,
                expect = CASE WHEN ?2 IS NULL THEN expect ELSE max(coalesce(expect, 0), ?2) END WHERE id = ?1";
-    tx.step("update-push", sql)?.run(params![row.id, of.expect])?;
+    tx.step("replay-push", sql)?.run(params![row.id, of.expect])?;
     Ok(Answer {
         receipt,
         revision,
         current_revision: row.revision,
         current_counts: row.counts,
         replayed: true,
-        class,
+        class: Some(class),
         doubts,
     })
+}
+
+/// The same where the client, not its content, says which revision answers; `otherwise` is the class of another content.
+pub(super) fn repeat(
+    tx: Tx<'_>,
+    of: &Delivered<'_>,
+    known: Option<&KnownPush>,
+    (revision, otherwise): (u32, DifferenceClass),
+) -> Result<Answer, StoreError> {
+    let known = known.ok_or_else(|| broken("a committed epoch without its push"))?;
+    let found = known.revisions.iter().find(|r| r.number() == revision).map(|r| &r.known);
+    let class = match found {
+        Some(found) if found.content == of.content.content => DifferenceClass::None,
+        Some(found) if found.outcomes == of.content.outcomes => DifferenceClass::Cosmetic,
+        _ => otherwise,
+    };
+    replay(tx, of, known, revision, (class, Vec::new()))
 }
 
 /// Refuses a delivery. `offered` names offered items, as far as that is known.

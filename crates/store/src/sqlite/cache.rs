@@ -63,7 +63,7 @@ mod tests {
     use super::super::SqliteStore;
     use super::*;
     use crate::Store as _;
-    use crate::conformance::build::{at, main_cycle, push, shop};
+    use crate::conformance::build::{main_cycle, now, push, shop};
 
     #[tokio::test]
     async fn a_cycle_that_changes_often_is_remembered_in_one_state() {
@@ -71,7 +71,7 @@ mod tests {
         let store = SqliteStore::open(&folder.path().join("t.db")).unwrap();
         for run in 1..=5 {
             let push = push(&format!("a+ only{run}+")).run(&run.to_string()).keyed();
-            store.record(Arc::new(push.0), at()).await.unwrap();
+            store.record(Arc::new(push.0), now()).await.unwrap();
             let unseen = store.not_seen_since(&shop(), &main_cycle()).await.unwrap().unwrap();
             assert_eq!(unseen.len(), run - 1);
         }

@@ -40,6 +40,9 @@ use domain::round::RoundChoice;
 use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use rusqlite::{Connection, params};
 
+#[cfg(feature = "failpoints")]
+pub use points::FAIL_POINTS;
+
 use cache::Caches;
 use facts::{Missing, found};
 use prepare::{Prepared, prepare};

@@ -144,7 +144,7 @@ fn carry_out(
     })?;
     store(tx, promotion, at, (&known.known, known, of, kind), &receipt)?;
     let sql = "UPDATE push SET revision = ?2, counts = ?3 WHERE id = ?1";
-    tx.step("update-push", sql)?.run(params![row.id, number, pack_counts(&counts)])?;
+    tx.step("promote-push", sql)?.run(params![row.id, number, pack_counts(&counts)])?;
     write::touch_round(tx, row.round, &domain::Origin::default())?;
     Ok(Answer {
         receipt,

@@ -33,6 +33,7 @@ impl Readers {
         F: FnOnce(&Snap<'_>) -> Result<T, StoreError> + Send + 'static,
     {
         let ended = |_| StoreError::NotWritten { what: "the store is closed".to_owned() };
+        fail::fail_point!("store:read:wait");
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(ended)?;
         let pool = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || {
@@ -47,6 +48,7 @@ impl Readers {
     fn snapshot<T>(&self, work: impl FnOnce(&Snap<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = idle.map_or_else(|| connect::reader(&self.path), Ok)?;
+        fail::fail_point!("store:read:begin");
         connection.execute_batch("BEGIN")?;
         let result = work(&Snap::over(&connection));
         // A connection that cannot end its snapshot is closed with it.

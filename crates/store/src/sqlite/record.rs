@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use domain::protocol::{Decision, decide};
+use domain::protocol::{Decision, DifferenceClass, decide};
 use domain::verdict::Light;
 use domain::{ItemHash, ItemName, Outcomes, Push};
 use rusqlite::Connection;
@@ -15,9 +15,9 @@ use super::delivered::Delivered;
 use super::known::{Lookups, Offered, Standing, listed};
 use super::points::{Op, Tx};
 use super::prepare::Prepared;
-use super::stage;
+use super::stage::{self, Gate};
 use crate::receipts::named;
-use crate::{Now, Recorded, StoreError};
+use crate::{Answer, Now, Recorded, StoreError};
 
 /// What came of running a delivery.
 pub(super) enum Step {
@@ -42,44 +42,55 @@ pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Ste
     let standing = Standing::of(&snap, &of)?;
     let lights: Vec<Light> = push.outcomes.as_slice().iter().map(Light::of).collect();
     let offered = Offered::Here { hashes: push.outcomes.hashes(), lights: &lights };
-    let known = standing.known.as_ref().map(|known| &known.known);
+    let known = standing.known.as_ref();
     let mut lookups = Lookups { snap: &snap, place: of.place, standing: &standing, offered: &offered };
-    let decision = decide(&of.offer(), known, standing.tombstoned, &mut lookups)?;
-    let names = |hashes: &[ItemHash]| Ok(names(&push.outcomes, hashes));
     let refused = |refusal, contest| {
-        let of_key = (standing.project, standing.known.as_ref());
-        accept::refuse((tx, &snap), &of, of_key, (refusal, contest), names).map(|r| Step::Done(Recorded::Refused(r)))
+        let names = |hashes: &[ItemHash]| Ok(hashes.iter().filter_map(|hash| name(&push.outcomes, *hash)).collect());
+        accept::refuse((tx, &snap), &of, (standing.project, known), (refusal, contest), names).map(Recorded::Refused)
     };
-    match (decision, &standing.known) {
+    let decision = match (decide(&of.offer(), known.map(|k| &k.known), standing.tombstoned, &mut lookups)?, known) {
         (Decision::Replay { revision, class, doubts }, Some(known)) => {
-            let answer = accept::replay(tx, &of, known, revision, (Some(class), doubts))?;
-            Ok(Step::Done(Recorded::Accepted(answer)))
+            let answer = accept::replay(tx, &of, known, revision, (class, doubts))?;
+            return Ok(Step::Done(Recorded::Accepted(answer)));
         }
-        (Decision::Refuse { refusal, contest }, _) => refused(refusal, contest),
-        (decision @ (Decision::Record | Decision::Overlay { .. }), _) => {
+        (Decision::Refuse { refusal, contest }, _) => return refused(refusal, contest).map(Step::Done),
+        (decision, _) => decision,
+    };
+    let recorded = match stage::one_shot(tx, &of, &standing, delivery.now.ms)? {
+        Gate::Open(ends) => {
             let Some(prepared) = &delivery.prepared else { return Ok(Step::NeedsBlocks) };
-            let gate = match stage::one_shot(tx, &of, &standing, delivery.now.ms)? {
-                stage::Gate::Open(gate) => gate,
-                stage::Gate::Fenced(fence) => return Ok(Step::Done(Recorded::Fenced(fence))),
-                stage::Gate::Refused(refusal) => return refused(refusal, false),
-                stage::Gate::Replay(revision) => {
-                    let known = standing.known.as_ref().ok_or_else(|| broken("a committed epoch without its push"))?;
-                    let answer = accept::replay(tx, &of, known, revision, (None, Vec::new()))?;
-                    return Ok(Step::Done(Recorded::Accepted(answer)));
-                }
-            };
-            let blocks = Blocks::Made(&push.outcomes, prepared);
-            let content = Linked { blocks, counts: push.outcomes.counts(), senders: &[] };
-            let answer = match (decision, &standing.known) {
-                (Decision::Overlay { kind, difference, counts }, Some(known)) => {
-                    let listed = listed(&snap, known, &offered)?;
-                    let items = named(listed, |hash| name(&push.outcomes, hash).ok_or_else(|| broken("no name")))?;
-                    accept::overlay(tx, &of, known, (kind, difference, counts, items), &content)?
-                }
-                _ => accept::first(tx, &of, (standing.project, standing.round), false, &content)?,
-            };
-            stage::end(tx, gate, answer.revision)?;
-            Ok(Step::Done(Recorded::Accepted(answer)))
+            let answer = write((tx, &snap), (push, prepared), &of, (&standing, &offered), decision)?;
+            if let Some((epoch, ending)) = ends {
+                stage::end(tx, &epoch, ending, answer.revision)?;
+            }
+            Recorded::Accepted(answer)
+        }
+        Gate::Fenced(fence) => Recorded::Fenced(fence),
+        Gate::Refused(refusal) => refused(refusal, false)?,
+        Gate::Replay(revision) => {
+            Recorded::Accepted(accept::repeat(tx, &of, known, (revision, DifferenceClass::Semantic))?)
+        }
+    };
+    Ok(Step::Done(recorded))
+}
+
+/// Writes the content that the domain lets in.
+fn write(
+    (tx, snap): (Tx<'_>, &Snap<'_>),
+    (push, prepared): (&Push, &Prepared),
+    of: &Delivered<'_>,
+    (standing, offered): (&Standing, &Offered<'_>),
+    decision: Decision,
+) -> Result<Answer, StoreError> {
+    let content = Linked { blocks: Blocks::Made(&push.outcomes, prepared), counts: push.outcomes.counts() };
+    match (decision, &standing.known) {
+        (Decision::Record, _) => accept::first(tx, of, (standing.project, standing.round), &content),
+        (Decision::Overlay { kind, difference, counts }, Some(known)) => {
+            let listed = listed(snap, known, offered)?;
+            let items = named(listed, |hash| {
+                name(&push.outcomes, hash).ok_or_else(|| broken("an offered item without a name"))
+            })?;
+            accept::overlay(tx, of, known, (kind, difference, counts, items), &content)
         }
         _ => Err(broken("a decision on a push that is not recorded")),
     }
@@ -89,8 +100,4 @@ pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Ste
 pub(super) fn name(outcomes: &Outcomes, hash: ItemHash) -> Option<ItemName> {
     let at = outcomes.hashes().binary_search(&hash).ok()?;
     outcomes.as_slice().get(at).map(|outcome| outcome.item.clone())
-}
-
-fn names(outcomes: &Outcomes, hashes: &[ItemHash]) -> Vec<ItemName> {
-    hashes.iter().filter_map(|hash| name(outcomes, *hash)).collect()
 }

@@ -76,14 +76,14 @@ pub(super) fn push(
     tx: Tx<'_>,
     (project, round): (i64, i64),
     of: &Delivered<'_>,
-    (late, contested): (bool, bool),
+    late: bool,
     counts: &Counts,
 ) -> Result<i64, StoreError> {
     let place = of.place;
     let sql =
         "INSERT INTO push(project, uid, key, round, job, variant, shard, shard_total, run, label, commit_id, expect,
-                 late, contested, revision, deliveries, replays, counts)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, 1, 1, 0, ?15)";
+                 late, revision, deliveries, replays, counts)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, 1, 0, ?14)";
     tx.step("insert-push", sql)?.run(params![
         project,
         of.uid().0,
@@ -98,7 +98,6 @@ pub(super) fn push(
         of.origin.commit.as_ref().map(domain::Commit::as_str),
         of.expect,
         late,
-        contested,
         pack_counts(counts),
     ])?;
     Ok(tx.last_insert_rowid())

@@ -74,7 +74,9 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let task: Box<dyn Job> = Box::new(Task { work: Some(work), done: None, reply });
         let queue = self.queue.as_ref().ok_or_else(ended)?;
+        fail::fail_point!("store:queue:send");
         queue.send(task).await.map_err(|_| ended())?;
+        fail::fail_point!("store:queue:wait");
         answer.await.unwrap_or_else(|_| {
             Err(StoreError::PossiblyWritten { what: "the writer ended before it answered".to_owned() })
         })
@@ -119,6 +121,7 @@ fn open(path: &std::path::Path) -> Result<Connection, StoreError> {
 pub(super) fn hook(connection: &mut Connection) -> Result<(), StoreError> {
     let at_commit = || {
         fail::fail_point!("k5", |_| true);
+        fail::fail_point!("store:txn:in-commit", |_| true);
         false
     };
     Ok(connection.commit_hook(Some(at_commit))?)
@@ -132,6 +135,7 @@ pub(super) fn hook(_: &mut Connection) -> Result<(), StoreError> {
 
 /// Runs a group; gives the connection back unless it cannot be trusted any more.
 fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Connection> {
+    fail::fail_point!("store:txn:begin");
     if let Err(error) = connect::begin_immediate(&connection) {
         refuse_all(group, &error);
         return connection.is_autocommit().then_some(connection);
@@ -155,8 +159,10 @@ fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Con
         }
     }
     fail::fail_point!("k4");
+    fail::fail_point!("store:txn:commit-before");
     let lost = lost.or_else(|| commit(&connection).err());
     fail::fail_point!("k6");
+    fail::fail_point!("store:txn:commit-after");
     let trusted = lost.is_none() || connection.execute_batch("ROLLBACK").is_ok() || connection.is_autocommit();
     let unsure = matches!(lost, Some(StoreError::PossiblyWritten { .. }));
     failures.resize_with(group.len(), || None);
@@ -179,6 +185,7 @@ fn commit(connection: &Connection) -> Result<(), StoreError> {
 /// What a job came to. The outer error is that of the savepoint: what the job wrote can then be neither kept nor taken
 /// back by itself, and the whole group has to go.
 fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<Result<(), StoreError>, StoreError> {
+    fail::fail_point!("store:txn:savepoint", |_| Err(connect::broken("stopped at a savepoint")));
     connection.execute_batch("SAVEPOINT job")?;
     // A bug that one push meets must not end the writer for all of them.
     let result = catch_unwind(AssertUnwindSafe(|| job.run(connection))).unwrap_or_else(|_| {
@@ -190,6 +197,7 @@ fn in_savepoint(connection: &Connection, job: &mut dyn Job) -> Result<Result<(),
     if result.is_err() {
         connection.execute_batch("ROLLBACK TO job")?;
     }
+    fail::fail_point!("store:txn:release", |_| Err(connect::broken("stopped at a release")));
     connection.execute_batch("RELEASE job")?;
     Ok(result)
 }

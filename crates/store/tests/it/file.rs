@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::{Outcomes, Push};
 use rusqlite::Connection;
 use store::conformance::build::{self, numbered, push};
-use store::{Damage, RecordedAt, Store, StoreError};
+use store::{Damage, Store, StoreError};
 
 use crate::run;
 
@@ -130,7 +130,7 @@ async fn filled(store: &Arc<dyn Store>) {
         exact: false,
         if_match: None,
     };
-    store.promote(promotion, build::at()).await.unwrap();
+    store.promote(promotion, build::now()).await.unwrap();
     let many: String = (0..9000).map(|n| format!("n{n}+ ")).collect::<Vec<_>>().concat();
     push(&many).job("many").keyed().accepted(store).await;
     push("gone+").run("2").keyed().accepted(store).await;
@@ -212,7 +212,7 @@ fn a_push_of_many_buckets_counts_and_replays() {
             (0..20_000).map(|n| format!("n{n}{} ", ['+', '-', '~', '!', '*'][n % 5])).collect::<Vec<_>>().concat();
         let large: Push = push(&words).0;
         for replayed in [false, true] {
-            let record = store.record(Arc::new(large.clone()), RecordedAt("t".to_owned())).await.unwrap();
+            let record = store.record(Arc::new(large.clone()), build::now()).await.unwrap();
             let store::Recorded::Accepted(answer) = record else { panic!("refused") };
             assert_eq!(answer.replayed, replayed);
             assert_eq!(answer.current_counts, large.outcomes.counts());

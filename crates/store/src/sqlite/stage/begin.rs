@@ -30,7 +30,7 @@ pub(in crate::sqlite) fn begin(connection: &Connection, manifest: &Manifest, now
         (Decision::Record | Decision::Undecided, _) => None,
         (Decision::Overlay { difference, .. }, _) => Some(difference.class),
         (Decision::Replay { revision, class, doubts }, Some(known)) => {
-            return accept::replay(tx, &of, known, revision, (Some(class), doubts)).map(Begun::Replayed);
+            return accept::replay(tx, &of, known, revision, (class, doubts)).map(Begun::Replayed);
         }
         (Decision::Refuse { refusal, contest }, known) => {
             let of_key = (standing.project, known.as_ref());
@@ -75,8 +75,8 @@ fn stage(
             Ok(staging_of(manifest, (epoch, true), missing, difference, recorded()?))
         }
         (BeginDecision::Replay { revision }, _) => {
-            let known = standing.known.as_ref().ok_or_else(|| broken("a committed epoch without its push"))?;
-            accept::replay(tx, &of, known, revision, (None, Vec::new())).map(Begun::Replayed)
+            let otherwise = DifferenceClass::Semantic;
+            accept::repeat(tx, &of, standing.known.as_ref(), (revision, otherwise)).map(Begun::Replayed)
         }
         (BeginDecision::InProgress { epoch }, _) => Ok(Begun::Fenced(Fence::InProgress { epoch })),
         (BeginDecision::Stale { epoch }, _) => Ok(Begun::Fenced(Fence::Stale { epoch })),

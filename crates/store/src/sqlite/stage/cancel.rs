@@ -14,6 +14,9 @@ use crate::{Cancelled, EpochOf, Now, StagingReport, StoreError, Stored};
 pub(in crate::sqlite) fn cancel(connection: &Connection, of: &EpochOf, now: &Now) -> Result<Cancelled, StoreError> {
     let tx = Tx::of(connection, Op::CANCEL);
     let Some(project) = tables::project_id(&tx, of.project.as_str())? else { return Ok(Cancelled::Unknown) };
+    if tables::is_tombstoned(&tx, project, of.push)? {
+        return Ok(Cancelled::Ended);
+    }
     let Some(stage) = rows::of_epoch(&tx, project, of.push, of.epoch)? else { return Ok(Cancelled::Unknown) };
     match staging::cancel(&rows::known(&tx, &stage, now.ms)?) {
         CancelDecision::Cancel => {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use domain::content::Digests;
-use domain::protocol::{Decision, Refusal, decide};
+use domain::protocol::{Decision, DifferenceClass, Refusal, decide};
 use domain::receipt::ItemDifference;
 use domain::staging::{self, CommitDecision, Fate};
 use domain::{Comparison, Counts, ItemHash, ItemName, PushKey, Sender, limits};
@@ -17,11 +17,10 @@ use super::super::content::{Lies, Snap, names_in};
 use super::super::known::{self, KnownPush, Lookups, Offered, Standing};
 use super::super::points::{Op, Tx};
 use super::super::rows::{self as tables, json, to_json};
-use super::super::write::contest;
 use super::rows::{self, ChunkRow, KeptManifest, StageRow};
-use super::write;
+use super::{gate, write};
 use crate::receipts::named;
-use crate::{Answer, Committed, EpochOf, Now, Refused, StoreError};
+use crate::{Committed, EpochOf, Now, Refused, StoreError};
 
 /// Why an epoch was refused, kept so that every copy of its commit is answered alike.
 #[derive(Serialize, Deserialize)]
@@ -56,9 +55,9 @@ pub(in crate::sqlite) fn commit(connection: &Connection, of: &EpochOf, now: &Now
             let offer = Offer::of(tx, &stage)?;
             let delivered = offer.manifest.delivered(&offer.key, &offer.sender, &now.at);
             let known = Standing::of(&snap, &delivered)?.known;
-            let known = known.ok_or_else(|| broken("a committed epoch without its push"))?;
-            let class = Some(domain::protocol::DifferenceClass::None);
-            accept::replay(tx, &delivered, &known, revision, (class, Vec::new())).map(Committed::Accepted)
+            // Another content was committed as a replay: it says the same but for times and texts.
+            let answer = accept::repeat(tx, &delivered, known.as_ref(), (revision, DifferenceClass::Cosmetic))?;
+            Ok(Committed::Accepted(answer))
         }
         CommitDecision::Incomplete { missing } => Ok(Committed::Incomplete { missing }),
         CommitDecision::Superseded => Ok(Committed::Superseded { recorded: rows::recorded(&tx, project, of.push)? }),
@@ -71,8 +70,6 @@ pub(in crate::sqlite) fn commit(connection: &Connection, of: &EpochOf, now: &Now
 struct Offer {
     key: PushKey,
     manifest: KeptManifest,
-    /// Everyone who delivered it.
-    senders: Vec<Sender>,
     /// The first of those with the highest ordinal.
     sender: Sender,
 }
@@ -82,7 +79,7 @@ impl Offer {
         let (key, manifest) = KeptManifest::of(&tx, stage.id)?;
         let senders = rows::senders(&tx, stage)?;
         let sender = senders.iter().min_by_key(|sender| Reverse(sender.ordinal)).cloned().unwrap_or_default();
-        Ok(Self { key, manifest, senders, sender })
+        Ok(Self { key, manifest, sender })
     }
 }
 
@@ -117,26 +114,17 @@ fn link((tx, snap): (Tx<'_>, &Snap<'_>), stage: &StageRow, now: &Now) -> Result<
     let mut lookups = Lookups { snap, place: of.place, standing: &standing, offered: &offered };
     let decision = decide(&of.offer(), known.map(|known| &known.known), false, &mut lookups)?;
     let blocks = Blocks::Staged(stage.blockset, stage.block_bits());
-    let content = Linked { blocks, counts: offer.manifest.counts, senders: &offer.senders };
+    let content = Linked { blocks, counts: offer.manifest.counts };
+    let mut linked = true;
     let answer = match (decision, known) {
-        (Decision::Record, _) => {
-            let answer = accept::first(tx, &of, (standing.project, standing.round), stage.contested, &content)?;
-            linked(tx, stage, answer)?
-        }
+        (Decision::Record, _) => accept::first(tx, &of, (standing.project, standing.round), &content)?,
         (Decision::Overlay { kind, difference, counts }, Some(known)) => {
             let items = if fresh { listed(&tx, stage)? } else { listed_anew(snap, known, &offered, lies)? };
-            if stage.contested && !known.row.contested {
-                contest(tx, known.row.id)?;
-            }
-            let answer = accept::overlay(tx, &of, known, (kind, difference, counts, items), &content)?;
-            linked(tx, stage, answer)?
+            accept::overlay(tx, &of, known, (kind, difference, counts, items), &content)?
         }
         (Decision::Replay { revision, class, doubts }, Some(known)) => {
-            let answer = accept::replay(tx, &of, known, revision, (Some(class), doubts))?;
-            let of_push = (known.row.project, known.row.id);
-            offer.senders.iter().try_for_each(|sender| super::super::write::executor(tx, of_push, sender))?;
-            write::end(tx, stage.id, Fate::Committed { revision })?;
-            answer
+            linked = false;
+            accept::replay(tx, &of, known, revision, (class, doubts))?
         }
         (Decision::Refuse { refusal, contest }, known) => {
             let names = |hashes: &[ItemHash]| Ok(names_in(snap, lies, hashes)?.into_iter().flatten().collect());
@@ -147,43 +135,33 @@ fn link((tx, snap): (Tx<'_>, &Snap<'_>), stage: &StageRow, now: &Now) -> Result<
         }
         _ => return Err(broken("a decision on a push that is not recorded")),
     };
+    gate::commit(tx, stage, answer.revision)?;
+    if linked {
+        hand_over(tx, stage)?;
+    }
     Ok(Committed::Accepted(answer))
 }
 
 /// The epoch's blocks are those of a revision from now on.
-fn linked(tx: Tx<'_>, stage: &StageRow, answer: Answer) -> Result<Answer, StoreError> {
-    write::end(tx, stage.id, Fate::Committed { revision: answer.revision })?;
+fn hand_over(tx: Tx<'_>, stage: &StageRow) -> Result<(), StoreError> {
     tx.step("link-stage", "UPDATE stage SET blocks = 2 WHERE id = ?1")?.run([stage.id])?;
     let sql = "UPDATE stage_chunk SET comparison = NULL, listed = NULL
                WHERE project = ?1 AND stage = ?2 AND comparison IS NOT NULL";
     tx.step("forget-comparisons", sql)?.run(params![stage.project, stage.id])?;
-    Ok(answer)
+    Ok(())
 }
 
 /// What the chunks together are that the manifest does not say.
 fn broken_promise(stage: &StageRow, manifest: &KeptManifest, chunks: &[ChunkRow]) -> Option<String> {
+    let mut counts = Counts::default();
+    chunks.iter().for_each(|chunk| counts += chunk.counts);
     let n: u64 = chunks.iter().map(|chunk| chunk.n).sum();
-    if n != stage.n {
-        return Some(format!("the chunks hold {n} outcomes, and the manifest says {}", stage.n));
-    }
-    let counts = chunks.iter().fold(Counts::default(), |sum, chunk| add(sum, &chunk.counts));
-    if counts != manifest.counts {
-        return Some(format!("the chunks count {counts:?}, and the manifest says {:?}", manifest.counts));
+    if (counts, n) != (manifest.counts, stage.n) {
+        return Some("the outcomes of the chunks count otherwise than the manifest says".to_owned());
     }
     let made = Digests::of_chunks(chunks.iter().map(|chunk| chunk.digests).collect());
-    let differs = |what: &str| Some(format!("the chunks together have another {what} digest than the manifest says"));
-    if made.content != manifest.content {
-        return differs("content");
-    }
-    if made.outcomes != manifest.outcomes {
-        return differs("outcome");
-    }
-    None
-}
-
-fn add(mut sum: Counts, more: &Counts) -> Counts {
-    sum += *more;
-    sum
+    let differs = made != manifest.digests();
+    differs.then(|| "the chunks together have other digests than the manifest says".to_owned())
 }
 
 /// What the chunks come to together, if all were held against this revision.

@@ -8,13 +8,16 @@ use super::super::connect::broken;
 use super::super::delivered::Delivered;
 use super::super::known::Standing;
 use super::super::points::Tx;
-use super::{rows, write};
+use super::super::rows::push_by_uid;
+use super::super::write::{contest, executor};
+use super::rows::{self, StageRow};
+use super::write;
 use crate::{Fence, StoreError};
 
 /// Whether a push in one request may be recorded.
 pub(in crate::sqlite) enum Gate {
     /// Yes, and so ends this open epoch.
-    Open(Option<(i64, Ending)>),
+    Open(Option<(StageRow, Ending)>),
     /// Another delivery is staging.
     Fenced(Fence),
     /// Two legs share the key.
@@ -38,7 +41,7 @@ pub(in crate::sqlite) fn one_shot(
     let content = of.content.content;
     let offer = Begin { manifest: content, content, sender: of.sender.clone() };
     Ok(match staging::one_shot(&offer, Some(&known), bound) {
-        OneShotDecision::Record { ends } => Gate::Open(ends.map(|(_, ending)| (latest.id, ending))),
+        OneShotDecision::Record { ends } => Gate::Open(ends.map(|(_, ending)| (latest, ending))),
         OneShotDecision::Wait(BeginDecision::InProgress { epoch }) => Gate::Fenced(Fence::InProgress { epoch }),
         OneShotDecision::Wait(BeginDecision::Stale { epoch }) => Gate::Fenced(Fence::Stale { epoch }),
         OneShotDecision::Wait(BeginDecision::Superseded { bound }) => {
@@ -56,11 +59,22 @@ pub(in crate::sqlite) fn one_shot(
     })
 }
 
-/// Ends the epoch that a recorded push in one request ends.
-pub(in crate::sqlite) fn end(tx: Tx<'_>, open: Option<(i64, Ending)>, revision: u32) -> Result<(), StoreError> {
-    match open {
-        None => Ok(()),
-        Some((stage, Ending::Superseded)) => write::end(tx, stage, Fate::Superseded),
-        Some((stage, Ending::Committed)) => write::end(tx, stage, Fate::Committed { revision }),
+/// Ends the epoch that a push in one request ends, which is recorded as `revision`.
+pub(in crate::sqlite) fn end(tx: Tx<'_>, stage: &StageRow, ending: Ending, revision: u32) -> Result<(), StoreError> {
+    match ending {
+        Ending::Superseded => write::end(tx, stage.id, Fate::Superseded),
+        Ending::Committed => commit(tx, stage, revision),
     }
+}
+
+/// The epoch is committed: whoever delivered it is accepted under the key, and whom it refused stays refused.
+pub(super) fn commit(tx: Tx<'_>, stage: &StageRow, revision: u32) -> Result<(), StoreError> {
+    let push = push_by_uid(&tx, stage.project, stage.uid)?.ok_or_else(|| broken("a commit without its push"))?;
+    for sender in rows::senders(&tx, stage)? {
+        executor(tx, (push.project, push.id), &sender)?;
+    }
+    if stage.contested && !push.contested {
+        contest(tx, push.id)?;
+    }
+    write::end(tx, stage.id, Fate::Committed { revision })
 }

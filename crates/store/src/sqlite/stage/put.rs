@@ -95,16 +95,12 @@ pub(in crate::sqlite) fn prepare(snap: &Snap<'_>, chunk: &Chunk, now_ms: u64) ->
 
 fn broken_promise(connection: &Connection, stage: &StageRow, chunk: &Chunk) -> Result<Option<String>, StoreError> {
     let promised = rows::promises(connection, stage)?.get(chunk.number as usize).map_or(0, |(_, n)| *n);
-    let outcomes = &chunk.outcomes;
-    if outcomes.len() as u64 != u64::from(promised) {
-        let (number, n) = (chunk.number, outcomes.len());
-        return Ok(Some(format!("chunk {number} holds {n} outcomes, and the manifest says {promised}")));
+    let (number, found) = (chunk.number, chunk.outcomes.len());
+    if found as u64 != u64::from(promised) {
+        return Ok(Some(format!("chunk {number} holds {found} outcomes; the manifest says {promised}")));
     }
-    let stranger = outcomes.iter().find(|(hash, _)| chunk_of(*hash, stage.bits) != chunk.number);
-    Ok(stranger.map(|(hash, outcome)| {
-        let (item, number, of) = (&outcome.item, chunk.number, chunk_of(hash, stage.bits));
-        format!("chunk {number} holds the item {item}, which belongs into chunk {of}")
-    }))
+    let stray = chunk.outcomes.hashes().iter().find(|hash| chunk_of(**hash, stage.bits) != number);
+    Ok(stray.map(|hash| format!("item {hash} belongs into chunk {}, not {number}", chunk_of(*hash, stage.bits))))
 }
 
 fn compare(snap: &Snap<'_>, stage: &StageRow, chunk: &Chunk) -> Result<Option<Compared>, StoreError> {

@@ -58,7 +58,7 @@ pub(super) fn sweep(tx: Tx<'_>, stage: &StageRow, max: usize) -> Result<(usize, 
 fn drop_rest(tx: Tx<'_>, stage: &StageRow) -> Result<(), StoreError> {
     let sql = "DELETE FROM stage_chunk WHERE project = ?1 AND stage = ?2";
     tx.step("delete-chunks", sql)?.run(params![stage.project, stage.id])?;
-    tx.step("delete-blockset", "DELETE FROM blockset WHERE id = ?1")?.run([stage.blockset])?;
+    tx.step("delete-stage-blockset", "DELETE FROM blockset WHERE id = ?1")?.run([stage.blockset])?;
     Ok(())
 }
 
@@ -88,7 +88,7 @@ pub(in crate::sqlite) fn give_up(tx: Tx<'_>, project: i64, cycle: &str, round: &
         write::end(tx, stage.id, staging::Fate::Abandoned)?;
         let sql =
             "INSERT OR IGNORE INTO tombstone(project, uid, key) SELECT project, uid, key FROM stage WHERE id = ?1";
-        tx.step("insert-tombstone", sql)?.run([stage.id])?;
+        tx.step("tombstone-stage", sql)?.run([stage.id])?;
     }
     Ok(())
 }
