@@ -11,7 +11,7 @@ use store::conformance::build::{self, Build, Cut, main_cycle, readings, shop};
 use store::{Begun, Chunk, Committed, Lifetime, MemoryStore, Now, Promotion, Put, RecordedAt, RoundAction, Store};
 
 /// A push that the sequence knows, and how it is cut.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Made {
     push: domain::Push,
     bits: u8,
@@ -26,6 +26,17 @@ enum Lie {
     Verdicts,
     Counts,
     Items,
+}
+
+impl std::fmt::Debug for Made {
+    /// In two lines: a failing sequence is to be read.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (push, lie) = (&self.push, self.lie);
+        let items: Vec<String> =
+            push.outcomes.as_slice().iter().map(|o| format!("{}{}", o.item.name(), &o.status.word()[..1])).collect();
+        write!(f, "{} {:?} {:?} body {:?}, ", push.key, push.sender, push.on_difference, push.content.body)?;
+        write!(f, "outside {} bits {} blind {} {lie:?}: {}", push.outside_ci, self.bits, self.blind, items.join(" "))
+    }
 }
 
 impl Made {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::content::chunk_of;
 use domain::manifest::{ChunkPromise, ItemVector};
+use domain::push::ContentId;
 use domain::verdict::Light;
 use domain::wire::ChunkBody;
 use domain::{Digest, Epoch, Manifest, Outcome, Outcomes, Push, PushId};
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// A push cut into 2^`bits` chunks (see `domain::manifest::chunk_bits` for how many there may be). The manifest holds the
-/// item vector, and the chunks are for epoch 1. Instead of a SHA-256 of its body, a chunk has another digest of it.
+/// item vector, and no digest of a body; the chunks are for epoch 1. Instead of a SHA-256 of its body, a chunk has another digest of it.
 pub fn staged(push: &Push, bits: u8) -> (Manifest, Vec<Chunk>) {
     let of = EpochOf {
         project: push.place.project.clone(),
@@ -45,7 +46,7 @@ pub fn staged(push: &Push, bits: u8) -> (Manifest, Vec<Chunk>) {
         incomplete: push.incomplete,
         outcomes: push.outcomes.len() as u64,
         counts: push.outcomes.counts(),
-        content: push.content,
+        content: ContentId { body: None, ..push.content },
         bits,
         chunks: chunks.iter().map(promise).collect(),
         items: Some(ItemVector { hashes: push.outcomes.hashes().to_vec(), lights }),

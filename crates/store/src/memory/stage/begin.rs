@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::protocol::{Decision, DifferenceClass};
+use domain::push::ContentId;
 use domain::staging::{Begin, BeginDecision, Fate};
 use domain::{Epoch, Manifest, Outcomes, Push, Sender, staging};
 
@@ -27,7 +28,8 @@ pub(super) fn announced(manifest: &Manifest, sender: Sender, outcomes: Outcomes)
         report: manifest.report,
         incomplete: manifest.incomplete,
         outcomes,
-        content: manifest.content,
+        // No body came whole.
+        content: ContentId { body: None, ..manifest.content },
     }
 }
 
