@@ -4,10 +4,11 @@
 #![expect(clippy::print_stdout, reason = "a benchmark reports by printing")]
 #![expect(clippy::doc_markdown, reason = "JUnit is a name")]
 
-use std::fmt::Write as _;
 use std::hint::black_box;
 use std::io::BufReader;
 use std::time::Duration;
+
+mod made_up;
 
 use reports::{Collector, Event, ReadOptions};
 
@@ -15,10 +16,7 @@ const RUNS: usize = 7;
 
 fn main() {
     let file = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    let bytes = match &file {
-        Some(path) => std::fs::read(path).unwrap_or_default(),
-        None => made_up(682_000),
-    };
+    let bytes = file.map_or_else(made_up, |path| std::fs::read(path).unwrap_or_default());
     let mib = bytes.len() as f64 / (1024.0 * 1024.0);
     println!("{mib:.1} MiB, best of {RUNS} runs each, taking turns");
     let mut best = [Duration::MAX; 3];
@@ -38,6 +36,12 @@ fn timed(run: impl FnOnce() -> u64) -> Duration {
     let start = std::time::Instant::now();
     black_box(run());
     start.elapsed()
+}
+
+fn made_up() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = made_up::report(&mut bytes, 682_000, 5);
+    bytes
 }
 
 fn bare(bytes: &[u8]) -> u64 {
@@ -71,33 +75,4 @@ fn collect(bytes: &[u8]) -> u64 {
         return 0;
     }
     black_box(collector.finish()).outcomes.len() as u64
-}
-
-/// Suites of a thousand tests, one in twenty failed with a message.
-fn made_up(tests: usize) -> Vec<u8> {
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"acme\">\n");
-    let message = "expected 200 but the gateway answered 502 after three attempts; ".repeat(5);
-    for i in 0..tests {
-        if i % 1000 == 0 {
-            let end = if i == 0 { "" } else { "</testsuite>\n" };
-            let _ = writeln!(xml, "{end}<testsuite name=\"suite-{:04}\" timestamp=\"2026-01-01T00:00:00\">", i / 1000);
-        }
-        let (class, millis) = (i / 30 % 900, i * 7919 % 2000);
-        let head = format!(
-            "<testcase classname=\"acme.checkout.basket.TestClass{class:03}\" name=\"test_{i:07}_invoice_refund_xxxxxxxxxxxxxxxxxxxxxxxx\" time=\"{}.{:03}\"",
-            millis / 1000,
-            millis % 1000
-        );
-        let _ = if i % 20 == 7 {
-            writeln!(
-                xml,
-                "{head}><failure message=\"{}\" type=\"AssertionError\">{message}</failure></testcase>",
-                &message[..80]
-            )
-        } else {
-            writeln!(xml, "{head}/>")
-        };
-    }
-    xml.push_str("</testsuite>\n</testsuites>\n");
-    xml.into_bytes()
 }

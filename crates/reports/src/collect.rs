@@ -81,12 +81,10 @@ pub(crate) struct FileRead {
     pub(crate) entries: Vec<Entry>,
     /// How many stand before them, spilled.
     pub(crate) spilled: u32,
-    /// By their numbers, entries in memory whose duration may be read in another way; until the file is read.
-    pub(crate) doubtful: VecDeque<(u32, DurationUs)>,
     /// True if the doubtful durations have decimal commas.
     pub(crate) comma: bool,
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) damage: Option<Damage>,
+    pub(crate) damage: Option<Box<Damage>>,
     pub(crate) units: Units,
 }
 
@@ -112,13 +110,16 @@ impl Files {
         self.next_id += 1;
         match self.read_into(&mut file, input, spool) {
             Err(ReportError::Damaged { file: name, line, column, what, outcomes_before }) if self.options.partial => {
-                file.damage = Some(Damage { file: name, line, column, what, outcomes_before });
+                file.damage = Some(Box::new(Damage { file: name, line, column, what, outcomes_before }));
             }
             Err(e) => return Err(e),
             Ok(()) => {}
         }
         self.elements += file.elements();
         file.units.end();
+        if file.entries.is_empty() {
+            file.entries = Vec::new();
+        }
         self.read.push(file);
         Ok(())
     }
@@ -138,10 +139,10 @@ impl Files {
                         let limit = self.options.outcomes_max;
                         return Err(ReportError::OutcomesLimit { file: file.name.clone(), limit });
                     }
-                    decimals.see(&raw);
+                    decimals.see(file.elements() as u32, &raw);
                     file.take(raw);
                     if let Some(spool) = spool.as_deref_mut() {
-                        spool.took(&mut self.read, file)?;
+                        spool.took(&mut self.read, file, &mut decimals.doubtful)?;
                     }
                 }
                 Ok(Some(Event::Note(Note::Warning { line, text }))) => {
@@ -164,7 +165,6 @@ impl FileRead {
             name: name.to_owned(),
             entries: Vec::new(),
             spilled: 0,
-            doubtful: VecDeque::new(),
             comma: false,
             warnings: Vec::new(),
             damage: None,
@@ -178,9 +178,6 @@ impl FileRead {
     }
 
     fn take(&mut self, raw: RawOutcome<'_>) {
-        if let Some(other) = raw.duration_with_comma_us {
-            self.doubtful.push_back((self.elements() as u32, other));
-        }
         let entry = Entry::from(raw);
         self.units.see(&entry);
         self.entries.push(entry);
@@ -195,19 +192,24 @@ impl From<RawOutcome<'_>> for Entry {
     }
 }
 
+/// By their numbers, entries in memory whose duration may be read in another way.
+pub(crate) type Doubtful = VecDeque<(u32, DurationUs)>;
+
 /// Durations that may be read in two ways, until the file shows how it writes decimals.
 #[derive(Debug, Default)]
 struct Decimals {
     point: bool,
     comma: bool,
     /// The line of the first doubtful one.
-    doubtful: Option<u64>,
+    line: Option<u64>,
+    doubtful: Doubtful,
 }
 
 impl Decimals {
-    fn see(&mut self, raw: &RawOutcome<'_>) {
-        if raw.duration_with_comma_us.is_some() {
-            self.doubtful.get_or_insert(raw.place.line);
+    fn see(&mut self, number: u32, raw: &RawOutcome<'_>) {
+        if let Some(other) = raw.duration_with_comma_us {
+            self.line.get_or_insert(raw.place.line);
+            self.doubtful.push_back((number, other));
         }
     }
 
@@ -220,12 +222,11 @@ impl Decimals {
 
     /// One sure decimal comma decides the doubtful ones; a sure point makes them thousands; neither: thousands, said.
     fn settle(self, file: &mut FileRead) {
-        let doubtful = std::mem::take(&mut file.doubtful);
-        let Some(line) = self.doubtful else { return };
+        let Some(line) = self.line else { return };
         if self.comma != self.point {
             file.comma = self.comma;
             if self.comma {
-                for (number, other) in doubtful {
+                for (number, other) in self.doubtful {
                     file.entries[(number - file.spilled) as usize].outcome.duration_us = Some(other);
                 }
             }

@@ -49,9 +49,11 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
 
 /// Brings the files into the order in which they are folded.
 pub(crate) fn order(files: &mut [FileRead]) {
-    files.sort_by(|a, b| {
+    // By number in the end, as they came: sorting in place takes no memory.
+    files.sort_unstable_by(|a, b| {
         let attempts_first = is_attempt_file(&b.name).cmp(&is_attempt_file(&a.name));
-        attempts_first.then_with(|| a.name.cmp(&b.name)).then_with(|| a.units.prints().cmp(b.units.prints()))
+        let by_name = attempts_first.then_with(|| a.name.cmp(&b.name));
+        by_name.then_with(|| a.units.prints().cmp(b.units.prints())).then_with(|| a.id.cmp(&b.id))
     });
 }
 
@@ -86,7 +88,7 @@ impl Told {
             let text = format!("{}{more}", dropped.text());
             self.warnings.push(Warning { file: file.name.clone(), line: None, text });
         }
-        self.damage.extend(file.damage);
+        self.damage.extend(file.damage.map(|damage| *damage));
         self.warnings.extend(weak.and_then(|weak| weak.warning(&file.name)));
         if !all_dropped {
             self.files.push(file.name);

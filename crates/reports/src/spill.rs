@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use domain::{ItemHash, Outcome, ReportSummary};
 
 use crate::ReadOptions;
-use crate::collect::{FileRead, Files};
+use crate::collect::{Doubtful, FileRead, Files};
 use crate::error::{Damage, ReportError, Warning};
 use crate::merge;
 
@@ -34,6 +34,9 @@ pub struct Spill {
     /// About how many bytes of entries may be held in memory.
     pub memory_bytes: usize,
 }
+
+/// Entries of the file being read for which there is room without asking for it anew, once all are spilled.
+const ENTRIES_ROOM: usize = 4;
 
 /// Reads report files one after the other, in bounded memory: what grows with the reports is only a few bytes for each
 /// suite and some hundred for each file. The result is that of [`crate::Collector`].
@@ -124,7 +127,12 @@ impl Spool {
     }
 
     /// `file` has one more entry. From the moment in which they are too many, none stays in memory.
-    pub(crate) fn took(&mut self, earlier: &mut [FileRead], file: &mut FileRead) -> Result<(), ReportError> {
+    pub(crate) fn took(
+        &mut self,
+        earlier: &mut [FileRead],
+        file: &mut FileRead,
+        doubtful: &mut Doubtful,
+    ) -> Result<(), ReportError> {
         if self.partitions.is_none() {
             self.held_bytes += file.entries.last().map_or(0, record::held_bytes);
             // The rest is for the buffers, which fill while the entries are still there.
@@ -135,7 +143,7 @@ impl Spool {
         }
         self.spill_earlier(earlier)?;
         match &mut self.partitions {
-            Some(partitions) => spill(partitions, file),
+            Some(partitions) => spill(partitions, file, doubtful),
             None => Ok(()),
         }
     }
@@ -143,7 +151,7 @@ impl Spool {
     fn spill_earlier(&mut self, earlier: &mut [FileRead]) -> Result<(), ReportError> {
         let Some(partitions) = self.partitions.as_mut().filter(|_| !self.earlier_spilled) else { return Ok(()) };
         for file in earlier {
-            spill(partitions, file)?;
+            spill(partitions, file, &mut Doubtful::new())?;
             file.entries = Vec::new();
         }
         self.earlier_spilled = true;
@@ -152,19 +160,21 @@ impl Spool {
 }
 
 /// Moves a file's entries out of memory. After an error those that are not moved are still held.
-fn spill(partitions: &mut Partitions, file: &mut FileRead) -> Result<(), ReportError> {
+fn spill(partitions: &mut Partitions, file: &mut FileRead, doubtful: &mut Doubtful) -> Result<(), ReportError> {
     let mut moved = 0;
     let result = file.entries.iter().try_for_each(|entry| {
         let number = file.spilled + moved;
-        let other = file.doubtful.front().filter(|(doubtful, _)| *doubtful == number).map(|(_, other)| *other);
+        let other = doubtful.front().filter(|(other, _)| *other == number).map(|(_, other)| *other);
         partitions.put_entry(entry, other, file.id, number)?;
         if other.is_some() {
-            file.doubtful.pop_front();
+            doubtful.pop_front();
         }
         moved += 1;
         Ok(())
     });
     file.spilled += moved;
     file.entries.drain(..moved as usize);
+    // The room of those that were held is needed elsewhere.
+    file.entries.shrink_to(ENTRIES_ROOM);
     result
 }
