@@ -13,11 +13,13 @@ use domain::problem::{Retry, Written};
 use domain::protocol::DifferenceClass;
 use domain::wire::names;
 use domain::{Cause, Delivery, Problem, ProblemCode, ProjectId, Receipt};
+use serde::de::DeserializeOwned;
 
 use crate::destination::HttpUrl;
 use crate::http::reason;
 pub use crate::http::{Answer, Failure};
 use crate::retry_after::retry_after_ms;
+use crate::staged::Setback;
 use crate::structured;
 use crate::target::Handed;
 
@@ -56,17 +58,19 @@ pub fn classify_failure<T>(failure: &Failure) -> Delivery<T> {
 
 /// The same, with the address that was tried: the library's words leave it out.
 pub(crate) fn at_address<T>(base: &HttpUrl, delivery: Delivery<T>) -> Delivery<T> {
-    let named = |cause: Cause| {
-        // A server that speaks plain HTTP answers a TLS greeting with text.
-        let plain = cause.what.contains("InvalidContentType");
-        let hint = if plain { "; what answers there speaks no TLS: is it an http:// address?" } else { "" };
-        Cause { what: format!("{base}: {}{hint}", cause.what), ..cause }
-    };
     match delivery {
-        Delivery::NotSent(cause) => Delivery::NotSent(named(cause)),
-        Delivery::PossiblyWritten(cause) => Delivery::PossiblyWritten(named(cause)),
+        Delivery::NotSent(cause) => Delivery::NotSent(named(base, cause)),
+        Delivery::PossiblyWritten(cause) => Delivery::PossiblyWritten(named(base, cause)),
         other => other,
     }
+}
+
+fn named(base: &HttpUrl, mut cause: Cause) -> Cause {
+    // A server that speaks plain HTTP answers a TLS greeting with text.
+    let plain = cause.what.contains("InvalidContentType");
+    let hint = if plain { "; what answers there speaks no TLS: is it an http:// address?" } else { "" };
+    cause.what = format!("{base}: {}{hint}", cause.what);
+    cause
 }
 
 /// In TLS 1.3 a server refuses a client's certificate after the client believes that the connection stands. Its alert
@@ -118,7 +122,7 @@ pub fn classify_push(answer: &Answer, expected: Expected<'_>) -> Delivery<Handed
 pub fn classify_refusal<T>(answer: &Answer) -> Delivery<T> {
     let problem = problem(answer);
     let wait_ms = retry_after_ms(&answer.headers);
-    let cause = |what: String| Cause { what, retry_after_ms: wait_ms };
+    let cause = |what: String| Cause { retry_after_ms: wait_ms, ..Cause::new(what) };
     let Some(problem) = problem else {
         return match answer.status {
             300..=399 | 400..=407 | 409..=428 | 430..=499 => Delivery::Rejected(Box::new(foreign(answer))),
@@ -129,6 +133,8 @@ pub fn classify_refusal<T>(answer: &Answer) -> Delivery<T> {
     let what = format!("status {}: {}: {}", answer.status, problem.title, problem.detail);
     match answer.status {
         429 | 503 if problem.written == Written::No => Delivery::NotSent(cause(what)),
+        // Another delivery is staging: of this one nothing was taken.
+        409 if is_fence(problem.code) => Delivery::NotSent(cause(what)),
         408 | 409 | 429 | 500..=599 if problem.retry != Retry::Never => Delivery::PossiblyWritten(cause(what)),
         408 | 429 | 500..=599 => Delivery::PossiblyWritten(cause(what)),
         _ if problem.retry == Retry::Never => Delivery::Rejected(Box::new(problem)),
@@ -138,16 +144,90 @@ pub fn classify_refusal<T>(answer: &Answer) -> Delivery<T> {
     }
 }
 
+fn is_fence(code: ProblemCode) -> bool {
+    use ProblemCode::{Incomplete, PushInProgress, StaleAttempt, Superseded};
+    matches!(code, PushInProgress | StaleAttempt | Superseded | Incomplete)
+}
+
+/// The answer to a request of a staged push that is no success.
+pub fn setback(answer: &Answer) -> Setback {
+    let what = || in_words(answer);
+    if let Some(problem) = problem(answer) {
+        if let Some(setback) = setback_of(&problem, retry_after_ms(&answer.headers)) {
+            return setback;
+        }
+    } else if answer.status == 413 {
+        return Setback::TooLarge(what());
+    }
+    match classify_refusal::<()>(answer) {
+        Delivery::Rejected(problem) => Setback::Rejected(problem),
+        Delivery::NotSent(cause) => Setback::NotTaken(cause),
+        Delivery::PossiblyWritten(cause) => Setback::Unclear(cause),
+        Delivery::Recorded(()) => Setback::Unclear(Cause::new("an answer that says nothing")),
+    }
+}
+
+/// A problem that says how to go on, wherever it comes from. `idle_in_ms`: the wait that came with it.
+pub fn setback_of(problem: &Problem, idle_in_ms: Option<u64>) -> Option<Setback> {
+    let what = format!("{}: {}", problem.title, problem.detail);
+    match problem.code {
+        ProblemCode::PushInProgress | ProblemCode::StaleAttempt => {
+            Some(Setback::Fenced { what, idle_in_ms, over: false })
+        }
+        ProblemCode::Superseded => Some(Setback::Fenced { what, idle_in_ms, over: true }),
+        ProblemCode::StagingExpired | ProblemCode::UnknownPush => Some(Setback::Gone(what)),
+        ProblemCode::Incomplete => Some(Setback::Incomplete(problem.missing.clone())),
+        // One that lists findings is about what is in it, and no smaller body mends that.
+        ProblemCode::TooLarge if problem.errors.is_empty() => Some(Setback::TooLarge(what)),
+        _ => None,
+    }
+}
+
+/// A request of a staged push that got no whole answer.
+pub(crate) fn setback_of_failure(failure: &Failure) -> Setback {
+    match classify_failure::<()>(failure) {
+        Delivery::NotSent(cause) => Setback::NotTaken(cause),
+        Delivery::Rejected(problem) => Setback::Rejected(problem),
+        Delivery::PossiblyWritten(cause) => Setback::Unclear(cause),
+        Delivery::Recorded(()) => Setback::Unclear(Cause::new("an answer that says nothing")),
+    }
+}
+
+/// As [`at_address`].
+pub(crate) fn at_setback(base: &HttpUrl, setback: Setback) -> Setback {
+    match setback {
+        Setback::NotTaken(cause) => Setback::NotTaken(named(base, cause)),
+        Setback::Unclear(cause) => Setback::Unclear(named(base, cause)),
+        other => other,
+    }
+}
+
+/// The receipt that a commit, or a begin over a recorded push, is answered with.
+pub(crate) fn classify_commit(answer: &Answer, expected: Expected<'_>) -> Result<Handed, Setback> {
+    receipt(answer, expected).map_err(|why| {
+        let status = answer.status;
+        Setback::Unclear(Cause::new(format!("status {status} without a receipt that can be believed: {why}")))
+    })
+}
+
+/// The JSON of a success, whole.
+pub(crate) fn json<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
+    is_whole(answer)?;
+    serde_json::from_slice(&answer.body).map_err(|e| format!("it cannot be read ({e}): {}", shown(&answer.body)))
+}
+
+fn is_whole(answer: &Answer) -> Result<(), String> {
+    let (bytes, length) = (answer.body.len(), text(&answer.headers, header::CONTENT_LENGTH.as_str()));
+    match length {
+        Some(length) if length.parse() != Ok(bytes) => Err(format!("{bytes} bytes of {length} arrived")),
+        _ => Ok(()),
+    }
+}
+
 /// The receipt of a success: whole, unchanged since it was made, and ours (idempotency facts, R14).
 fn receipt(answer: &Answer, expected: Expected<'_>) -> Result<Handed, String> {
     let bytes = &answer.body;
-    if let Some(length) = text(&answer.headers, header::CONTENT_LENGTH.as_str())
-        && length.parse() != Ok(bytes.len())
-    {
-        return Err(format!("{} bytes of {length} arrived", bytes.len()));
-    }
-    let receipt: Receipt =
-        serde_json::from_slice(bytes).map_err(|e| format!("it cannot be read ({e}): {}", shown(bytes)))?;
+    let receipt: Receipt = json(answer)?;
     let etag = text(&answer.headers, header::ETAG.as_str()).ok_or("it has no ETag to hold it against")?;
     // A proxy may mark a tag as weak; the digest in it says whether the bytes are still the same.
     let strong = etag.strip_prefix("W/").unwrap_or(etag);

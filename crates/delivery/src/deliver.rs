@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
-use domain::{Cause, Delivery, Problem, ProblemCode};
-use rand::Rng;
+use domain::{Cause, Delivery, Incarnation, NextTry, Problem, ProblemCode};
+use rand::{Rng, RngExt};
 
+use crate::attempt::{Staged, Try};
 use crate::backoff::{Backoff, RetryPolicy};
 use crate::clock::Clock;
-use crate::parcel::Parcel;
+use crate::keep::Keep;
+use crate::parcel::{Form, Parcel};
 use crate::stop::Stop;
 use crate::target::{Handed, Target};
 
@@ -23,8 +25,20 @@ pub enum Progress {
     Sending {
         /// From 1.
         attempt: u32,
-        /// Size of the body in bytes.
+        /// Size of all bodies in bytes.
         bytes: u64,
+    },
+    /// A try of a push in chunks is so far.
+    Staging {
+        /// The try.
+        attempt: u32,
+        /// How far.
+        staged: Staged,
+    },
+    /// The push was cut into smaller chunks, because the receiver takes no larger ones.
+    Cut {
+        /// How many chunks it is in now.
+        chunks: u32,
     },
     /// A try ended without a verdict, and another one follows.
     Waiting {
@@ -34,7 +48,7 @@ pub enum Progress {
         wait_ms: u64,
         /// Why it ended, in words.
         cause: String,
-        /// False if nothing of it arrived for certain.
+        /// False if nothing of it is written for certain.
         possibly_written: bool,
     },
 }
@@ -48,10 +62,218 @@ pub struct Ended {
     pub attempts: u32,
     /// From the first try to the end, in milliseconds.
     pub elapsed_ms: u64,
-    /// Size of the body in bytes, as each try sends it.
+    /// Size of all bodies in bytes.
     pub bytes: u64,
+    /// In how many parts the push is sent: 1 where one request holds all.
+    pub chunks: u32,
+    /// Chunks that were sent and taken, over all tries.
+    pub chunks_sent: u32,
+    /// True if the first begin found staging that an earlier delivery had opened.
+    pub resumed: bool,
     /// True if it ended because somebody asked to stop.
     pub interrupted: bool,
+}
+
+/// How a parcel is delivered, whatever it is and wherever it goes.
+pub struct Terms<'a> {
+    /// How long, and how often.
+    pub policy: RetryPolicy,
+    /// What time it is.
+    pub clock: &'a dyn Clock,
+    /// For waits and for new incarnations.
+    pub random: &'a mut (dyn Rng + Send),
+    /// The wish to stop.
+    pub stop: &'a Stop,
+    /// Hears what happens.
+    pub progress: &'a mut (dyn FnMut(Progress) + Send),
+}
+
+/// Delivers `parcel`: tries until it is recorded or rejected, the policy's deadline has come, or `stop` is raised.
+/// A try that is running when the deadline comes is given up [`TRY_GRACE_MS`] after its begin at the earliest; one that
+/// is running when `stop` is raised is given up at once. What was staged until then stays with the receiver for the next
+/// delivery.
+pub async fn deliver(target: &dyn Target, parcel: &Parcel, keep: &mut dyn Keep, terms: Terms<'_>) -> Ended {
+    let started_ms = terms.clock.now_ms();
+    let backoff = Backoff::new(terms.policy);
+    let mut course = Course { terms, started_ms, backoff, doubt: Doubt::default(), tally: Tally::default() };
+    let mut parcel = parcel.clone();
+    let (delivery, interrupted) = loop {
+        match course.step(target, &mut parcel, keep).await {
+            Step::Again => {}
+            Step::End(delivery) => break (*delivery, false),
+            Step::Stopped => break (course.doubt.verdict(), true),
+            Step::Over => break (course.doubt.verdict(), false),
+        }
+    };
+    let Tally { attempts, mut chunks_sent, resumed } = course.tally;
+    if parcel.header.form == Form::Whole && matches!(delivery, Delivery::Recorded(_)) {
+        chunks_sent = 1;
+    }
+    Ended {
+        delivery,
+        attempts,
+        elapsed_ms: course.elapsed_ms(),
+        bytes: parcel.header.body_bytes(),
+        chunks: parcel.header.chunks.len() as u32,
+        chunks_sent,
+        resumed: resumed.unwrap_or(false),
+        interrupted,
+    }
+}
+
+/// What follows a try.
+enum Step {
+    /// Another one.
+    Again,
+    /// The truth is known.
+    End(Box<Delivery<Handed>>),
+    /// Somebody asked to stop.
+    Stopped,
+    /// The deadline has come.
+    Over,
+}
+
+/// What is counted over all tries.
+#[derive(Default)]
+struct Tally {
+    attempts: u32,
+    chunks_sent: u32,
+    /// None before a begin is answered.
+    resumed: Option<bool>,
+}
+
+/// The tries of one parcel.
+struct Course<'a> {
+    terms: Terms<'a>,
+    started_ms: u64,
+    backoff: Backoff,
+    doubt: Doubt,
+    tally: Tally,
+}
+
+impl Course<'_> {
+    fn elapsed_ms(&self) -> u64 {
+        self.terms.clock.now_ms().saturating_sub(self.started_ms)
+    }
+
+    /// One try and, where there is no verdict, the wait before the next.
+    async fn step(&mut self, target: &dyn Target, parcel: &mut Parcel, keep: &mut dyn Keep) -> Step {
+        if self.terms.stop.is_requested() {
+            return Step::Stopped;
+        }
+        self.tally.attempts += 1;
+        let attempt = self.tally.attempts;
+        fail::fail_point!("client:try:begun");
+        (self.terms.progress)(Progress::Sending { attempt, bytes: parcel.header.body_bytes() });
+        let (cause, possibly_written) = match self.one_try(target, parcel).await {
+            Delivery::Recorded(handed) => return Step::End(Box::new(Delivery::Recorded(handed))),
+            Delivery::Rejected(problem) => return Step::End(Box::new(self.doubt.refused(problem))),
+            Delivery::NotSent(cause) => (cause, false),
+            Delivery::PossiblyWritten(cause) => (cause, true),
+        };
+        self.doubt.add(&cause, possibly_written);
+        if self.terms.stop.is_requested() {
+            return Step::Stopped;
+        }
+        match cause.next {
+            NextTry::Same => {}
+            NextTry::Anew => *parcel = parcel.sent_by(Incarnation(self.terms.random.random())),
+            NextTry::Smaller => match smaller(parcel, keep) {
+                Ok(finer) => {
+                    *parcel = finer;
+                    (self.terms.progress)(Progress::Cut { chunks: parcel.header.chunks.len() as u32 });
+                    return Step::Again;
+                }
+                Err(problem) => return Step::End(Box::new(self.doubt.refused(problem))),
+            },
+        }
+        self.wait(cause, possibly_written).await
+    }
+
+    async fn wait(&mut self, cause: Cause, possibly_written: bool) -> Step {
+        let elapsed_ms = self.elapsed_ms();
+        let Terms { clock, random, stop, progress, .. } = &mut self.terms;
+        let Some(wait_ms) = self.backoff.next_wait_ms(elapsed_ms, cause.retry_after_ms, *random) else {
+            return Step::Over;
+        };
+        progress(Progress::Waiting { attempt: self.tally.attempts, wait_ms, cause: cause.what, possibly_written });
+        fail::fail_point!("client:wait:begun");
+        tokio::select! {
+            biased;
+            () = stop.requested() => {}
+            () = clock.sleep(wait_ms) => {}
+        }
+        fail::fail_point!("client:wait:ended");
+        Step::Again
+    }
+
+    /// One try, given up when `stop` is raised or patience ends.
+    async fn one_try(&mut self, target: &dyn Target, parcel: &Parcel) -> Delivery<Handed> {
+        let patience_ms = self.terms.policy.deadline_ms.saturating_sub(self.elapsed_ms()).max(TRY_GRACE_MS);
+        let attempt = Try::new(self.terms.clock, patience_ms);
+        let mut staged = attempt.watch();
+        let delivery = {
+            let sending = target.deliver(parcel, &attempt);
+            let answer = tokio::time::timeout(Duration::from_millis(patience_ms), sending);
+            tokio::pin!(answer);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = self.terms.stop.requested() => break given_up(&attempt, "interrupted while sending"),
+                    // The sender lives in `attempt`.
+                    Ok(()) = staged.changed() => {
+                        let now = *staged.borrow_and_update();
+                        (self.terms.progress)(Progress::Staging { attempt: self.tally.attempts, staged: now });
+                    }
+                    answer = &mut answer => {
+                        break answer.unwrap_or_else(|_| given_up(&attempt, "no answer before the deadline"));
+                    }
+                }
+            }
+        };
+        if staged.has_changed().unwrap_or(false) {
+            (self.terms.progress)(Progress::Staging { attempt: self.tally.attempts, staged: attempt.staged() });
+        }
+        self.count(attempt.staged());
+        fail::fail_point!("client:try:ended");
+        delivery
+    }
+
+    fn count(&mut self, staged: Staged) {
+        self.tally.chunks_sent += staged.sent;
+        if staged.chunks > 0 {
+            self.tally.resumed.get_or_insert(staged.resumed);
+        }
+        // It goes forward: what stopped it is not what stopped it before.
+        if staged.sent > 0 {
+            self.backoff = Backoff::new(self.terms.policy);
+        }
+    }
+}
+
+/// A try without an answer.
+fn given_up(attempt: &Try<'_>, what: &str) -> Delivery<Handed> {
+    let cause = Cause::new(what);
+    if attempt.is_harmless() { Delivery::NotSent(cause) } else { Delivery::PossiblyWritten(cause) }
+}
+
+/// The same push in smaller bodies, kept in place of the one before.
+fn smaller(parcel: &Parcel, keep: &mut dyn Keep) -> Result<Parcel, Box<Problem>> {
+    let finer = parcel.smaller(keep.scratch()).map_err(|error| {
+        let words =
+            format!("It is too large for the receiver, and cannot be cut smaller: {error}. Nothing was recorded.");
+        Box::new(Problem::new(ProblemCode::TooLarge, words))
+    })?;
+    let finer = finer.ok_or_else(|| {
+        let words = "The receiver, or something in front of it, takes not even the smallest chunk that the outcomes can be \
+                     cut into. Nothing was recorded. Raise its limit for the size of a request.";
+        Box::new(Problem::new(ProblemCode::TooLarge, words))
+    })?;
+    keep.replace(&finer).map_err(|error| {
+        let words = format!("It is too large for the receiver, and in smaller chunks it cannot be kept: {error}.");
+        Box::new(Problem::new(ProblemCode::TooLarge, words))
+    })?;
+    Ok(finer)
 }
 
 /// What the tries so far leave open.
@@ -62,11 +284,15 @@ struct Doubt {
 }
 
 impl Doubt {
+    fn add(&mut self, cause: &Cause, possibly_written: bool) {
+        *(if possibly_written { &mut self.possibly_written } else { &mut self.not_sent }) = Some(cause.clone());
+    }
+
     /// The verdict if no further try is made.
-    fn verdict(self) -> Delivery<Handed> {
-        match (self.possibly_written, self.not_sent) {
-            (Some(cause), _) => Delivery::PossiblyWritten(cause),
-            (None, Some(cause)) => Delivery::NotSent(cause),
+    fn verdict(&self) -> Delivery<Handed> {
+        match (&self.possibly_written, &self.not_sent) {
+            (Some(cause), _) => Delivery::PossiblyWritten(cause.clone()),
+            (None, Some(cause)) => Delivery::NotSent(cause.clone()),
             (None, None) => Delivery::NotSent(Cause::new("stopped before the first try")),
         }
     }
@@ -93,6 +319,7 @@ fn judges_every_try(code: ProblemCode) -> bool {
             | ProblemCode::RunMissing
             | ProblemCode::ParameterMalformed
             | ProblemCode::ReportUnreadable
+            | ProblemCode::ManifestMalformed
             | ProblemCode::TooLarge
             | ProblemCode::UnsupportedMedia
             | ProblemCode::KeyReused
@@ -101,65 +328,4 @@ fn judges_every_try(code: ProblemCode) -> bool {
             | ProblemCode::Differs
             | ProblemCode::Tombstoned
     )
-}
-
-/// Delivers `parcel`: tries until it is recorded or rejected, the policy's deadline has come, or `stop` is raised.
-/// A try that is running when the deadline comes is given up [`TRY_GRACE_MS`] after its begin at the earliest; one that
-/// is running when `stop` is raised is given up at once. Both may have been written.
-pub async fn deliver(
-    target: &dyn Target,
-    parcel: &Parcel,
-    policy: &RetryPolicy,
-    clock: &dyn Clock,
-    jitter: &mut (dyn Rng + Send),
-    stop: &Stop,
-    progress: &mut (dyn FnMut(Progress) + Send),
-) -> Ended {
-    let started_ms = clock.now_ms();
-    let elapsed_ms = || clock.now_ms().saturating_sub(started_ms);
-    let bytes = parcel.body.len() as u64;
-    let mut backoff = Backoff::new(*policy);
-    let mut doubt = Doubt::default();
-    let mut attempts = 0;
-    let end =
-        |delivery, attempts, interrupted| Ended { delivery, attempts, elapsed_ms: elapsed_ms(), bytes, interrupted };
-    loop {
-        if stop.is_requested() {
-            return end(doubt.verdict(), attempts, true);
-        }
-        attempts += 1;
-        progress(Progress::Sending { attempt: attempts, bytes });
-        let patience_ms = policy.deadline_ms.saturating_sub(elapsed_ms()).max(TRY_GRACE_MS);
-        let (cause, possibly_written) = match one_try(target, parcel, patience_ms, stop).await {
-            Delivery::Recorded(handed) => return end(Delivery::Recorded(handed), attempts, false),
-            Delivery::Rejected(problem) => return end(doubt.refused(problem), attempts, false),
-            Delivery::NotSent(cause) => (cause, false),
-            Delivery::PossiblyWritten(cause) => (cause, true),
-        };
-        let (what, retry_after_ms) = (cause.what.clone(), cause.retry_after_ms);
-        *(if possibly_written { &mut doubt.possibly_written } else { &mut doubt.not_sent }) = Some(cause);
-        if stop.is_requested() {
-            return end(doubt.verdict(), attempts, true);
-        }
-        let Some(wait_ms) = backoff.next_wait_ms(elapsed_ms(), retry_after_ms, jitter) else {
-            return end(doubt.verdict(), attempts, false);
-        };
-        progress(Progress::Waiting { attempt: attempts, wait_ms, cause: what, possibly_written });
-        tokio::select! {
-            biased;
-            () = stop.requested() => {}
-            () = clock.sleep(wait_ms) => {}
-        }
-    }
-}
-
-/// One try, given up when `stop` is raised or patience ends.
-async fn one_try(target: &dyn Target, parcel: &Parcel, patience_ms: u64, stop: &Stop) -> Delivery<Handed> {
-    tokio::select! {
-        biased;
-        () = stop.requested() => Delivery::PossiblyWritten(Cause::new("interrupted while sending")),
-        answer = tokio::time::timeout(Duration::from_millis(patience_ms), target.deliver(parcel)) => {
-            answer.unwrap_or_else(|_| Delivery::PossiblyWritten(Cause::new("no answer before the deadline")))
-        }
-    }
 }

@@ -4,29 +4,37 @@
 //! Read [`deliver()`] first, then `classify`: every answer and every failure ends there as one of four truths.
 
 mod api;
+mod attempt;
 mod backoff;
 pub mod classify;
 mod clock;
 mod deliver;
 mod destination;
 mod http;
+mod keep;
 mod outbox;
 mod parcel;
 mod retry_after;
 mod secret;
+pub mod staged;
 mod stop;
 mod structured;
 mod tallyonce;
 mod target;
 
 pub use api::{ApiClient, ApiError};
+pub use attempt::{Staged, Try};
 pub use backoff::{Backoff, RetryPolicy};
 pub use clock::{Clock, SystemClock};
-pub use deliver::{Ended, Progress, TRY_GRACE_MS, deliver};
+pub use deliver::{Ended, Progress, TRY_GRACE_MS, Terms, deliver};
 pub use destination::{Destination, DestinationError, HttpUrl};
 pub use http::{HttpSettings, ProxySettings, Request, SettingsError, Transport};
+pub use keep::{Keep, Loose};
 pub use outbox::{BrokenEntry, Entry, EntryLock, LockError, Outbox, OutboxError, settle};
-pub use parcel::{Header, PackError, Parcel, SealedError, UnpackError, belongs_to};
+pub use parcel::{
+    BodyPlace, Contents, Form, Header, Label, PackError, Packing, Parcel, Scratch, SealedError, Source,
+    TEXT_MORE_BYTES, UnpackError, belongs_to,
+};
 pub use secret::Secret;
 pub use stop::Stop;
 pub use tallyonce::TallyonceTarget;

@@ -6,6 +6,7 @@ use domain::outcome::Counts;
 use domain::protocol::DifferenceClass;
 use domain::{Delivery, Receipt};
 
+use crate::attempt::Try;
 use crate::destination::Destination;
 use crate::parcel::Parcel;
 
@@ -34,6 +35,10 @@ pub trait Target: Send + Sync {
     /// Where it is.
     fn destination(&self) -> &Destination;
 
-    /// One attempt, in bounded time. May be dropped at any moment; what it did until then counts as possibly written.
-    async fn deliver(&self, parcel: &Parcel) -> Delivery<Handed>;
+    /// One attempt, in bounded time. May be dropped at any moment; what it did until then counts as possibly written,
+    /// unless it told the try otherwise.
+    async fn deliver(&self, parcel: &Parcel, attempt: &Try<'_>) -> Delivery<Handed>;
+
+    /// Work that can wait until nobody waits for an answer. It may fail, be dropped, or never be done.
+    async fn tidy(&self) {}
 }

@@ -24,12 +24,26 @@ pub struct Cause {
     pub what: String,
     /// Milliseconds that the receiver asked to wait before the next try.
     pub retry_after_ms: Option<u64>,
+    /// What the next try has to do otherwise.
+    pub next: NextTry,
+}
+
+/// How the next try of the same push differs from the one that ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NextTry {
+    /// In nothing: the same bytes under the same key.
+    #[default]
+    Same,
+    /// The staging that this incarnation took part in has ended: begin again with a new one.
+    Anew,
+    /// What was sent is too large for one request: in chunks, or in smaller ones.
+    Smaller,
 }
 
 impl Cause {
     /// A cause without a wish of the receiver.
     pub fn new(what: impl Into<String>) -> Self {
-        Self { what: what.into(), retry_after_ms: None }
+        Self { what: what.into(), retry_after_ms: None, next: NextTry::Same }
     }
 }
 

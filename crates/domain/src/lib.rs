@@ -31,7 +31,7 @@ pub mod wire;
 
 pub use compare::Comparison;
 pub use content::Digests;
-pub use delivery::{Cause, Delivery};
+pub use delivery::{Cause, Delivery, NextTry};
 pub use digest::Digest;
 pub use id::{
     Commit, CycleName, Executor, IdError, Incarnation, JobName, Ordinal, ProjectId, RoundId, RoundLabel, RunId,

@@ -208,6 +208,11 @@ impl Outcomes {
         self.hashes.iter().copied().zip(&self.outcomes)
     }
 
+    /// Hashes and outcomes, to be moved elsewhere.
+    pub fn into_parts(self) -> (Vec<ItemHash>, Vec<Outcome>) {
+        (self.hashes, self.outcomes)
+    }
+
     /// How they count by themselves.
     pub fn counts(&self) -> Counts {
         self.outcomes.iter().collect()

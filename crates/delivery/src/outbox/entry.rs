@@ -9,10 +9,10 @@ use domain::Delivery;
 use thiserror::Error;
 
 use crate::deliver::Ended;
-use crate::parcel::files::sync_folder_of;
+use crate::parcel::files::{Replacing, replace, sync_folder_of};
 use crate::parcel::{Header, Parcel, SealedError};
 
-use super::{OutboxError, sequence};
+use super::{OutboxError, sequence, writing};
 
 /// A file in the outbox that is no whole push: its writer was killed, or the disk damaged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +59,30 @@ pub enum LockError {
 #[derive(Debug)]
 #[must_use = "the entry is free again when this is dropped"]
 pub struct EntryLock {
-    _file: File,
+    path: PathBuf,
+    /// Locked.
+    file: File,
+}
+
+impl EntryLock {
+    /// Keeps the same push in another cut, in place of the one before: one of them is there at every moment. The entry
+    /// stays held.
+    pub fn replace(&mut self, parcel: &Parcel) -> Result<(), OutboxError> {
+        let failed = |source| OutboxError::Io { path: self.path.clone(), source };
+        let _guard = writing(self.folder())?;
+        self.file = replace(&self.path, Replacing::Recut, |file| parcel.write_to(file)).map_err(failed)?;
+        Ok(())
+    }
+
+    /// The folder of the outbox: it has room for another cut.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
+    }
 }
 
 impl Entry {
     pub(super) fn read(path: &Path) -> Result<Self, SealedError> {
-        let Parcel { header, .. } = Parcel::open_sealed(path)?;
-        Ok(Self { path: path.to_owned(), header })
+        Ok(Self { path: path.to_owned(), header: Parcel::read_header(path)? })
     }
 
     pub(super) fn of(path: PathBuf, header: Header) -> Self {
@@ -103,9 +120,13 @@ impl Entry {
             Err(TryLockError::WouldBlock) => return Err(LockError::Held { path: path() }),
             Err(TryLockError::Error(source)) => return Err(LockError::Io { path: path(), source }),
         }
-        // Between opening and locking, whoever held it may have delivered and removed it.
-        fs::metadata(&self.path).map_err(gone_or)?;
-        Ok(EntryLock { _file: file })
+        // Between opening and locking, whoever held it may have delivered and removed it, or cut it anew.
+        let there = File::open(&self.path).map_err(gone_or)?;
+        if same_file(&file, &there).map_err(gone_or)? {
+            Ok(EntryLock { path: path(), file })
+        } else {
+            Err(LockError::Held { path: path() })
+        }
     }
 
     /// Reads it whole.
@@ -115,14 +136,29 @@ impl Entry {
 
     /// Removes it, durably. Only with a receipt in hand: [`settle`] does that.
     pub fn remove(&self) -> Result<(), OutboxError> {
-        let removed = match fs::remove_file(&self.path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        };
-        removed
-            .and_then(|()| sync_folder_of(&self.path))
-            .map_err(|source| OutboxError::Io { path: self.path.clone(), source })
+        let failed = |source| OutboxError::Io { path: self.path.clone(), source };
+        match fs::remove_file(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(failed)?,
+        }
+        fail::fail_point!("client:remove:removed");
+        sync_folder_of(&self.path).map_err(failed)?;
+        fail::fail_point!("client:remove:synced");
+        Ok(())
     }
+}
+
+#[cfg(unix)]
+fn same_file(a: &File, b: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (a, b) = (a.metadata()?, b.metadata()?);
+    Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// Elsewhere a file that is open is not replaced.
+#[cfg(not(unix))]
+fn same_file(_: &File, _: &File) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Removes an entry if its delivery ended with a receipt, and says whether it did. Everything else stays: a refused push

@@ -8,19 +8,18 @@
 mod entry;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use domain::Digest;
 use thiserror::Error;
 
-use crate::parcel::files::{sync_folder, sync_folder_of};
+use crate::parcel::files::{Replacing, TEMPORARY_SUFFIX, replace, sync_folder_of};
 use crate::parcel::{Header, Parcel, SealedError};
 
 pub use entry::{BrokenEntry, Entry, EntryLock, LockError, settle};
 
 const SUFFIX: &str = ".push";
-const TEMPORARY_SUFFIX: &str = ".tmp";
 /// Taken while an entry is put, and shared while entries are listed.
 const LOCK_NAME: &str = ".lock";
 const SEQUENCE_DIGITS: usize = 8;
@@ -65,6 +64,7 @@ impl Outbox {
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         for new in &made {
             sync_folder_of(new).map_err(at(new))?;
+            fail::fail_point!("client:outbox:made");
         }
         Ok(Self { folder })
     }
@@ -75,27 +75,25 @@ impl Outbox {
     }
 
     /// Keeps a parcel: on the disk, file and folder, when this returns. If another process is delivering the very same
-    /// content under the same key, its entry is given back untouched, and [`Entry::lock`] will say who holds it.
+    /// content under the same key, its entry is given back untouched, and [`Entry::lock`] will say who holds it. Where
+    /// the entry's form is another than the parcel's, the entry is what should be delivered.
     pub fn put(&self, parcel: &Parcel) -> Result<Entry, OutboxError> {
-        let lock_path = self.folder.join(LOCK_NAME);
-        let guard = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .and_then(|file| file.lock().map(|()| file))
-            .map_err(at(&lock_path))?;
+        let guard = writing(&self.folder)?;
         let identity = identity(&parcel.header);
         let names = self.names()?;
         let known = names.iter().find(|name| name.ends_with(&identity));
         let name = known.cloned().unwrap_or_else(|| format!("{:0SEQUENCE_DIGITS$}{identity}", next_sequence(&names)));
         let path = self.folder.join(name);
         if known.is_none() || !held_and_whole(&path) {
-            write_whole(&path, parcel)?;
+            match finer_cut(&path, parcel) {
+                Some(finer) => write_whole(&path, &finer)?,
+                None => write_whole(&path, parcel)?,
+            }
         }
         // What a killed writer left of this very push is superseded; under the lock no writer is alive.
         for left in names.iter().filter(|name| name.contains(&identity) && name.ends_with(TEMPORARY_SUFFIX)) {
             let _ = fs::remove_file(self.folder.join(left));
+            fail::fail_point!("client:outbox:cleared");
         }
         drop(guard);
         match Entry::read(&path) {
@@ -142,6 +140,20 @@ impl Outbox {
     }
 }
 
+/// Taken while a file is written, so that a half-written one is always a dead one.
+fn writing(folder: &Path) -> Result<File, OutboxError> {
+    let path = folder.join(LOCK_NAME);
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    opened.and_then(|file| file.lock().map(|()| file)).map_err(at(&path))
+}
+
+/// The same push as an earlier process kept it, in smaller chunks because the receiver takes no larger ones, with the
+/// sender of now: what the receiver has of it needn't be sent again.
+fn finer_cut(path: &Path, parcel: &Parcel) -> Option<Parcel> {
+    let kept = Parcel::open_sealed(path).ok()?;
+    kept.is_finer_than(parcel).then(|| kept.relabelled(&parcel.header))
+}
+
 /// The part of a name that says which push it is: `-KEY-CONTENT.push`.
 fn identity(header: &Header) -> String {
     let mut key = Vec::new();
@@ -172,26 +184,7 @@ fn held_and_whole(path: &Path) -> bool {
     is_held(path) && Entry::read(path).is_ok()
 }
 
-/// Temporary file, flush, rename, flush the folder. Only under the outbox's lock.
+/// Only under the outbox's lock.
 fn write_whole(path: &Path, parcel: &Parcel) -> Result<(), OutboxError> {
-    let bytes = parcel.encode().map_err(at(path))?;
-    let mut name = path.file_name().map(ToOwned::to_owned).unwrap_or_default();
-    name.push(format!(".{}{TEMPORARY_SUFFIX}", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let mut file = File::create(&temporary).map_err(at(&temporary))?;
-    let (first, second) = bytes.split_at(bytes.len() / 2);
-    file.write_all(first)
-        .and_then(|()| {
-            fail::fail_point!("k10");
-            file.write_all(second)
-        })
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&temporary, path))
-        .map_err(|source| {
-            // The error that matters is this one; half a file left behind is reported as such by `entries`.
-            let _ = fs::remove_file(&temporary);
-            OutboxError::Io { path: temporary.clone(), source }
-        })?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    sync_folder(folder).map_err(at(folder))
+    replace(path, Replacing::Entry, |file| parcel.write_to(file)).map(|_| ()).map_err(at(path))
 }

@@ -1,194 +1,207 @@
-//! A push packed for the way: everything but its outcomes as a header, the outcomes as a compressed body.
-//! Must not hold credentials, and must not know where the bytes are kept or sent.
+//! A push packed for the way: everything but its outcomes as a header, the outcomes as one body or as chunks that are
+//! read one at a time. Must not hold credentials, and must not know where it is kept or how it is sent.
 
+mod bodies;
 mod body;
+mod error;
 pub(crate) mod files;
+mod header;
+mod manifest;
+mod pack;
 mod sealed;
+mod source;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::key::PushKey;
-use domain::outcome::Counts;
-use domain::push::{ContentId, DoubledItem, OnDifference, Origin, Place, Push, Sender};
-use domain::{Digest, Outcomes, ReportSummary};
-use serde::{Deserialize, Serialize};
-use thiserror::Error;
+use domain::content::chunk_of;
+use domain::push::{ContentId, Push};
+use domain::{Counts, Digests, Incarnation, Outcomes};
 
 use crate::destination::Destination;
+use bodies::Bodies;
+use error::same;
 
-pub use sealed::SealedError;
-
-/// A push that cannot be packed.
-#[derive(Debug, Error)]
-pub enum PackError {
-    /// More outcomes than one push may hold.
-    #[error("the push holds {outcomes} outcomes; at most {} are allowed", domain::limits::OUTCOMES_MAX)]
-    TooManyOutcomes {
-        /// How many it holds.
-        outcomes: usize,
-    },
-    /// A compressor or encoder failed; only memory can be the cause.
-    #[error("the push cannot be packed: {0}")]
-    Encode(#[from] std::io::Error),
-}
-
-/// A parcel whose body is not what its header says.
-#[derive(Debug, Error)]
-pub enum UnpackError {
-    /// Not zstd, not JSON, or not a push.
-    #[error("the body cannot be read: {0}")]
-    Unreadable(String),
-    /// The body inflates beyond its bound.
-    #[error("the body inflates to more than {limit} bytes")]
-    TooLarge {
-        /// The bound in bytes.
-        limit: u64,
-    },
-    /// One item twice.
-    #[error(transparent)]
-    Doubled(#[from] DoubledItem),
-    /// The outcomes are not those that the header was made for.
-    #[error("the body's {what} is not what the header says: {found} for {expected}")]
-    Mismatch {
-        /// What differs.
-        what: &'static str,
-        /// What the header says.
-        expected: String,
-        /// What the body holds.
-        found: String,
-    },
-}
-
-/// Everything of a [`Push`] but its outcomes, and where it goes. No credentials: these belong to who sends it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Header {
-    /// The format: [`Header::VERSION`].
-    pub version: u32,
-    /// The canonical text of the [`Destination`]; empty in a sealed file for any destination.
-    pub destination: String,
-    /// What names the write.
-    pub key: PushKey,
-    /// Where it belongs.
-    pub place: Place,
-    /// What the round came from.
-    pub origin: Origin,
-    /// Who delivers: of the process that packed it, whoever sends it later.
-    pub sender: Sender,
-    /// What to do if other outcomes are recorded under the key.
-    pub on_difference: OnDifference,
-    /// True if no CI platform was detected.
-    pub outside_ci: bool,
-    /// How many pushes this job makes.
-    pub expect: Option<u32>,
-    /// The digest of all that is recorded.
-    pub content: Digest,
-    /// The digest of the raw report's bytes, where the push was made of one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw_body: Option<Digest>,
-    /// How many outcomes the body holds.
-    pub outcomes: u64,
-    /// How they count.
-    pub counts: Counts,
-    /// What the report files held.
-    pub report: ReportSummary,
-    /// The files that they were read from.
-    pub files: Vec<String>,
-    /// True if a damaged report was packed as far as it was readable.
-    pub incomplete: bool,
-    /// When it was packed (RFC 3339, UTC). Decides nothing.
-    pub created_at: String,
-}
-
-impl Header {
-    /// The format that this version writes.
-    pub const VERSION: u32 = 1;
-
-    fn of(push: &Push, destination: String, created_at: String) -> Self {
-        Self {
-            version: Self::VERSION,
-            destination,
-            key: push.key.clone(),
-            place: push.place.clone(),
-            origin: push.origin.clone(),
-            sender: push.sender.clone(),
-            on_difference: push.on_difference,
-            outside_ci: push.outside_ci,
-            expect: push.expect,
-            content: push.content.content,
-            raw_body: push.content.body,
-            outcomes: push.outcomes.len() as u64,
-            counts: push.outcomes.counts(),
-            report: push.report,
-            files: push.files.clone(),
-            incomplete: push.incomplete,
-            created_at,
-        }
-    }
-}
-
-/// True if a push with this header was packed for this destination. A header for any destination belongs to none:
-/// who sends it must say so on purpose ([`Parcel::addressed_to`]), so that an entry never chooses where credentials go.
-pub fn belongs_to(header: &Header, destination: &Destination) -> bool {
-    header.destination == destination.to_string()
-}
+pub use bodies::Scratch;
+pub use error::{PackError, SealedError, UnpackError};
+pub use header::{BodyPlace, Form, Header, Label, belongs_to};
+pub use pack::{Contents, Packing};
+pub use source::{Source, TEXT_MORE_BYTES};
 
 /// A push packed for the way.
 #[derive(Debug, Clone)]
 pub struct Parcel {
     /// Everything but the outcomes.
     pub header: Header,
-    /// The zstd-compressed JSON of [`domain::wire::PushBody`], as it is sent.
-    pub body: Bytes,
+    bodies: Bodies,
     push: Option<Arc<Push>>,
 }
 
 impl Parcel {
-    /// Packs a push for one destination. `created_at` is RFC 3339.
-    pub fn pack(push: Arc<Push>, destination: &Destination, created_at: String) -> Result<Self, PackError> {
-        Self::pack_text(push, destination.to_string(), created_at)
-    }
-
-    /// Packs a push for whatever destination a trusted job will flush it to (`push --seal`).
-    pub fn pack_for_any(push: Arc<Push>, created_at: String) -> Result<Self, PackError> {
-        Self::pack_text(push, String::new(), created_at)
-    }
-
-    fn pack_text(push: Arc<Push>, destination: String, created_at: String) -> Result<Self, PackError> {
-        if push.too_many_outcomes() {
-            return Err(PackError::TooManyOutcomes { outcomes: push.outcomes.len() });
-        }
-        let body = body::compress(&push)?;
-        Ok(Self { header: Header::of(&push, destination, created_at), body, push: Some(push) })
+    /// Packs a push in memory for one destination. `created_at` is RFC 3339.
+    pub fn pack(push: &Push, destination: &Destination, created_at: String) -> Result<Self, PackError> {
+        let packing = Packing { destination: Some(destination), created_at, scratch: Scratch::Memory };
+        packing.pack(Label::of(push), Contents::Held(push.outcomes.clone()))
     }
 
     /// The same parcel for another destination.
     pub fn addressed_to(&self, destination: &Destination) -> Self {
         let header = Header { destination: destination.to_string(), ..self.header.clone() };
-        Self { header, body: self.body.clone(), push: self.push.clone() }
+        Self { header, ..self.clone() }
     }
 
-    /// The push: the one that was just packed, else decoded from the body within bounds and checked against the header.
-    pub fn push(&self) -> Result<Arc<Push>, UnpackError> {
-        match &self.push {
-            Some(push) => Ok(Arc::clone(push)),
-            None => unpack(&self.header, &self.body).map(Arc::new),
+    /// The same parcel, sent by another incarnation.
+    pub fn sent_by(&self, incarnation: Incarnation) -> Self {
+        let mut header = self.header.clone();
+        header.sender.incarnation = Some(incarnation);
+        Self { header, bodies: self.bodies.clone(), push: None }
+    }
+
+    /// The same push in more and smaller bodies, because a receiver takes none of this size; `None` if there is no
+    /// smaller cut.
+    pub fn smaller(&self, scratch: Scratch<'_>) -> Result<Option<Self>, PackError> {
+        let unpacked = |error: UnpackError| PackError::Source(Box::new(error));
+        let whole = match self.header.form {
+            Form::Whole => Some(self.push().map_err(unpacked)?),
+            Form::Chunks { .. } => None,
+        };
+        let source: &dyn Source = match &whole {
+            Some(push) => &push.outcomes,
+            None => self,
+        };
+        let Some(bits) = pack::finer(&self.header, source)? else { return Ok(None) };
+        let (label, header) = (self.header.label(), &self.header);
+        let mut finer = Header::new(label, header.destination.clone(), header.created_at.clone());
+        finer.form = Form::Chunks { bits };
+        // What was in memory is small enough for it.
+        let scratch = if matches!(self.bodies, Bodies::Memory(_)) { Scratch::Memory } else { scratch };
+        let parcel = pack::pack_chunks(finer, source, scratch)?;
+        same("content digest", &header.content, &parcel.header.content).map_err(unpacked)?;
+        Ok(Some(parcel))
+    }
+
+    /// True if this is the same content in smaller bodies.
+    pub(crate) fn is_finer_than(&self, other: &Self) -> bool {
+        let bits = |form| match form {
+            Form::Whole => None,
+            Form::Chunks { bits } => Some(bits),
+        };
+        let same = self.header.content == other.header.content && self.header.files == other.header.files;
+        same && bits(self.header.form) > bits(other.header.form)
+    }
+
+    /// These bodies under another header of the same content.
+    pub(crate) fn relabelled(&self, header: &Header) -> Self {
+        let Header { form, chunks, items, .. } = self.header.clone();
+        Self { header: Header { form, chunks, items, ..header.clone() }, bodies: self.bodies.clone(), push: None }
+    }
+
+    /// One body as it travels, checked against its digest.
+    pub fn body(&self, place: &BodyPlace) -> Result<Bytes, UnpackError> {
+        let body = self.bodies.read(place.at, place.bytes)?;
+        same("SHA-256", &place.sha256, &pack::sha256(&body))?;
+        Ok(body)
+    }
+
+    /// The one body of a push that is not in chunks.
+    pub fn whole_body(&self) -> Result<Bytes, UnpackError> {
+        let place = self.header.chunks.first().filter(|_| self.header.form == Form::Whole);
+        self.body(place.ok_or_else(|| no_body(0))?)
+    }
+
+    /// The outcomes of one chunk, checked against its number.
+    pub fn chunk(&self, number: usize) -> Result<Outcomes, UnpackError> {
+        let Form::Chunks { bits } = self.header.form else {
+            return Err(UnpackError::Unreadable("it is not in chunks".to_owned()));
+        };
+        let place = self.header.chunks.get(number).ok_or_else(|| no_body(number))?;
+        let outcomes = Outcomes::from_unordered(body::read_chunk(&self.body(place)?)?)?;
+        same("number of outcomes of a chunk", &(place.outcomes as usize), &outcomes.len())?;
+        // They are sorted: where first and last belong, all do.
+        for hash in outcomes.hashes().first().into_iter().chain(outcomes.hashes().last()) {
+            same("chunk of an item", &(number as u32), &chunk_of(*hash, bits))?;
         }
+        Ok(outcomes)
+    }
+
+    /// The push: the one that was just packed, else decoded from the bodies within bounds and checked against the
+    /// header. All of it in memory: chunks of a large one are better looked at one by one.
+    pub fn push(&self) -> Result<Arc<Push>, UnpackError> {
+        if let Some(push) = &self.push {
+            return Ok(Arc::clone(push));
+        }
+        match self.header.form {
+            Form::Whole => self.unpack(true).map(Arc::new),
+            Form::Chunks { .. } => {
+                self.check()?;
+                let mut all = Vec::new();
+                for number in 0..self.header.chunks.len() {
+                    all.extend(self.chunk(number)?.into_parts().1);
+                }
+                let outcomes = Outcomes::from_unordered(all)?;
+                Ok(Arc::new(push_of(&self.header, outcomes, self.header.content_id())))
+            }
+        }
+    }
+
+    /// Reads all of it, in the memory of one body, and holds it against the header.
+    pub fn check(&self) -> Result<(), UnpackError> {
+        let Form::Chunks { bits } = self.header.form else {
+            return self.unpack(true).map(|_| ());
+        };
+        let total = self.header.outcomes;
+        let mut digests = Vec::with_capacity(self.header.chunks.len());
+        let mut counts = Counts::default();
+        for number in 0..self.header.chunks.len() {
+            let chunk = self.chunk(number)?;
+            digests.push(Digests::of_chunk(&chunk, total, bits));
+            counts += chunk.counts();
+        }
+        let found = Digests::of_chunks(digests);
+        same("number of outcomes", &total, &counts.total)?;
+        same("content digest", &self.header.content, &found.content)?;
+        same("outcome digest", &self.header.outcome_digest, &found.outcomes)?;
+        same("counts", &self.header.counts, &counts)
+    }
+
+    /// The one body, decoded. `digested`: the header's digests are of the kind that this version makes.
+    fn unpack(&self, digested: bool) -> Result<Push, UnpackError> {
+        let header = &self.header;
+        let body = body::read_whole(&self.whole_body()?)?;
+        same("number of outcomes", &header.outcomes, &(body.outcomes.len() as u64))?;
+        let outcomes = Outcomes::from_unordered(body.outcomes)?;
+        let mut content = outcomes.digests().id();
+        content.body = header.raw_body;
+        if digested {
+            same("content digest", &header.content, &content.content)?;
+            same("outcome digest", &header.outcome_digest, &content.outcomes)?;
+        }
+        same("counts", &header.counts, &outcomes.counts())?;
+        same("list of files", &header.files, &body.files)?;
+        same("report summary", &Some(header.report), &body.report)?;
+        same("incomplete mark", &header.incomplete, &body.incomplete)?;
+        Ok(push_of(header, outcomes, content))
     }
 }
 
-fn unpack(header: &Header, compressed: &[u8]) -> Result<Push, UnpackError> {
-    let body = body::inflate(compressed)?;
-    same("number of outcomes", &header.outcomes, &(body.outcomes.len() as u64))?;
-    let outcomes = Outcomes::from_unordered(body.outcomes)?;
-    same("content digest", &header.content, &outcomes.content_digest())?;
-    same("counts", &header.counts, &outcomes.counts())?;
-    same("list of files", &header.files, &body.files)?;
-    same("report summary", &Some(header.report), &body.report)?;
-    same("incomplete mark", &header.incomplete, &body.incomplete)?;
-    let content = ContentId { content: header.content, outcomes: outcomes.outcome_digest(), body: header.raw_body };
-    Ok(Push {
+/// The chunks of a parcel as outcomes again.
+impl Source for Parcel {
+    fn outcomes(&self) -> u64 {
+        self.header.outcomes
+    }
+
+    fn parts(&self) -> Box<dyn Iterator<Item = Result<Outcomes, PackError>> + '_> {
+        let chunks = 0..self.header.chunks.len();
+        Box::new(chunks.map(|number| self.chunk(number).map_err(|error| PackError::Source(Box::new(error)))))
+    }
+}
+
+fn no_body(number: usize) -> UnpackError {
+    UnpackError::Unreadable(format!("it has no body {number}"))
+}
+
+fn push_of(header: &Header, outcomes: Outcomes, content: ContentId) -> Push {
+    Push {
         key: header.key.clone(),
         place: header.place.clone(),
         origin: header.origin.clone(),
@@ -196,18 +209,10 @@ fn unpack(header: &Header, compressed: &[u8]) -> Result<Push, UnpackError> {
         on_difference: header.on_difference,
         outside_ci: header.outside_ci,
         expect: header.expect,
-        files: body.files,
+        files: header.files.clone(),
         report: header.report,
         incomplete: header.incomplete,
         outcomes,
         content,
-    })
-}
-
-fn same<T: PartialEq + std::fmt::Debug>(what: &'static str, expected: &T, found: &T) -> Result<(), UnpackError> {
-    if expected == found {
-        return Ok(());
     }
-    let shown = |value: &T| format!("{value:?}").chars().take(200).collect();
-    Err(UnpackError::Mismatch { what, expected: shown(expected), found: shown(found) })
 }

@@ -42,6 +42,7 @@ fn every_code_of_ours_is_the_truth_that_it_says() {
         let expected = match code {
             ProblemCode::Throttled | ProblemCode::Overloaded | ProblemCode::StoreUnavailable => "not sent",
             ProblemCode::DigestMismatch => "not sent",
+            ProblemCode::PushInProgress | ProblemCode::StaleAttempt | ProblemCode::Incomplete => "not sent",
             ProblemCode::Internal | ProblemCode::CommitUnknown | ProblemCode::InFlight => "possibly written",
             _ if code.status() == 408 || code.status() >= 500 => "possibly written",
             _ if code.retry() == Retry::Begin => "not sent",

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use delivery::{
-    Backoff, Clock, Destination, Ended, Handed, Parcel, Progress, RetryPolicy, Stop, SystemClock, TallyonceTarget,
-    Target, deliver,
+    Backoff, Clock, Destination, Ended, Handed, Loose, Parcel, Progress, RetryPolicy, Stop, SystemClock,
+    TallyonceTarget, Target, Terms, Try, deliver,
 };
 use domain::{Cause, Delivery, Problem, ProblemCode};
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ impl Target for Scripted {
         &self.0
     }
 
-    async fn deliver(&self, _parcel: &Parcel) -> Delivery<Handed> {
+    async fn deliver(&self, _parcel: &Parcel, _attempt: &Try<'_>) -> Delivery<Handed> {
         let next = self.1.lock().unwrap().pop_front();
         match next {
             Some(answer) => answer,
@@ -71,10 +71,15 @@ fn policy(deadline_ms: u64) -> RetryPolicy {
 
 async fn run(target: &dyn Target, deadline_ms: u64, stop: &Stop) -> (Ended, Vec<Progress>) {
     let mut seen = Vec::new();
-    let mut jitter = StdRng::seed_from_u64(1);
     let clock = FakeClock::default();
-    let ended =
-        deliver(target, &pack(push()), &policy(deadline_ms), &clock, &mut jitter, stop, &mut |p| seen.push(p)).await;
+    let terms = Terms {
+        policy: policy(deadline_ms),
+        clock: &clock,
+        random: &mut StdRng::seed_from_u64(1),
+        stop,
+        progress: &mut |p| seen.push(p),
+    };
+    let ended = deliver(target, &pack(push()), &mut Loose::beside(".".as_ref()), terms).await;
     (ended, seen)
 }
 
@@ -88,12 +93,13 @@ async fn doubts_are_tried_again_until_the_truth_is_known() {
     let target = Scripted::new([not_sent(), silence(), handed(&parcel)]);
     let (ended, seen) = run(&target, 600_000, &Stop::new()).await;
     assert!(matches!(ended.delivery, Delivery::Recorded(_)));
-    assert_eq!((ended.attempts, ended.bytes, ended.interrupted), (3, parcel.body.len() as u64, false));
+    assert_eq!((ended.attempts, ended.bytes, ended.interrupted), (3, parcel.header.body_bytes(), false));
     let steps: Vec<_> = seen
         .iter()
         .map(|p| match p {
             Progress::Sending { attempt, .. } => (*attempt, None),
             Progress::Waiting { attempt, possibly_written, .. } => (*attempt, Some(*possibly_written)),
+            Progress::Staging { .. } | Progress::Cut { .. } => unreachable!("it is not in chunks"),
         })
         .collect();
     assert_eq!(steps, [(1, None), (1, Some(false)), (2, None), (2, Some(true)), (3, None)]);
@@ -141,7 +147,7 @@ async fn without_time_there_is_still_one_try() {
 
 #[tokio::test]
 async fn a_wish_to_wait_is_honoured_up_to_the_deadline() {
-    let wish = |ms| Delivery::NotSent(Cause { what: "busy".to_owned(), retry_after_ms: Some(ms) });
+    let wish = |ms| Delivery::NotSent(Cause { retry_after_ms: Some(ms), ..Cause::new("busy") });
     let parcel = pack(push());
     let (ended, _) = run(&Scripted::new([wish(20_000), handed(&parcel)]), 60_000, &Stop::new()).await;
     assert!((20_000..=20_500).contains(&ended.elapsed_ms), "{}", ended.elapsed_ms);
@@ -169,9 +175,8 @@ async fn a_stop_ends_a_send_at_once_and_leaves_it_open() {
 async fn a_stop_ends_a_wait_at_once() {
     let stop = Stop::new();
     let raised = stop.clone();
-    let mut jitter = StdRng::seed_from_u64(1);
     // An hour to wait on the real clock: only the stop ends it.
-    let wish = Delivery::NotSent(Cause { what: "busy".to_owned(), retry_after_ms: Some(3_600_000) });
+    let wish = Delivery::NotSent(Cause { retry_after_ms: Some(3_600_000), ..Cause::new("busy") });
     let target = Scripted::new([wish]);
     let clock = SystemClock::new();
     let mut watch = |progress: Progress| {
@@ -179,7 +184,14 @@ async fn a_stop_ends_a_wait_at_once() {
             raised.request();
         }
     };
-    let ended = deliver(&target, &pack(push()), &policy(7_200_000), &clock, &mut jitter, &stop, &mut watch).await;
+    let terms = Terms {
+        policy: policy(7_200_000),
+        clock: &clock,
+        random: &mut StdRng::seed_from_u64(1),
+        stop: &stop,
+        progress: &mut watch,
+    };
+    let ended = deliver(&target, &pack(push()), &mut Loose::beside(".".as_ref()), terms).await;
     assert!(ended.interrupted && matches!(ended.delivery, Delivery::NotSent(_)));
 }
 

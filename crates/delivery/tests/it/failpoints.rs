@@ -45,7 +45,16 @@ fn k9_leaves_the_entry_for_a_replay() {
         current_revision: 1,
         warnings: Vec::new(),
     });
-    let ended = Ended { delivery, attempts: 1, elapsed_ms: 1, bytes: 1, interrupted: false };
+    let ended = Ended {
+        delivery,
+        attempts: 1,
+        elapsed_ms: 1,
+        bytes: 1,
+        chunks: 1,
+        chunks_sent: 0,
+        resumed: false,
+        interrupted: false,
+    };
     dies_at("k9", || drop(settle(&entry, &ended)));
     assert_eq!(outbox.entries().unwrap().0.len(), 1);
     assert!(settle(&entry, &ended).unwrap());

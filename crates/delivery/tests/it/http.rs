@@ -4,12 +4,13 @@ use std::sync::Once;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use delivery::{Handed, HttpSettings, HttpUrl, Parcel, ProxySettings, Secret, SettingsError, TallyonceTarget, Target};
-use domain::{Delivery, Outcome, Problem, ProblemCode, outcome::Status};
+use delivery::{Handed, HttpSettings, HttpUrl, Parcel, ProxySettings, Secret, SettingsError, TallyonceTarget};
+use domain::{Delivery, NextTry, Outcome, Problem, ProblemCode, outcome::Status};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
-use crate::support::{KEY, Play, answer, outcome, pack, push, push_of, recorded, server};
+use crate::staged::staging;
+use crate::support::{KEY, Play, answer, hand, outcome, pack, push, push_of, recorded, server};
 
 pub(crate) fn settings() -> HttpSettings {
     static PROVIDER: Once = Once::new();
@@ -21,7 +22,7 @@ pub(crate) fn settings() -> HttpSettings {
 
 async fn deliver(play: Play) -> Delivery<Handed> {
     let (url, _seen) = server(vec![play]).await;
-    TallyonceTarget::new(url, &settings()).unwrap().deliver(&pack(push())).await
+    hand(&TallyonceTarget::new(url, &settings()).unwrap(), &pack(push())).await
 }
 
 #[track_caller]
@@ -43,7 +44,7 @@ async fn a_push_goes_out_as_the_protocol_wants_it() {
     let base = HttpUrl::parse(&format!("{url}/base/")).unwrap();
     let token = Some(Secret::new("tly_secret"));
     let target = TallyonceTarget::new(base, &HttpSettings { token, ..settings() }).unwrap();
-    let Delivery::Recorded(handed) = target.deliver(&parcel).await else { panic!("not recorded") };
+    let Delivery::Recorded(handed) = hand(&target, &parcel).await else { panic!("not recorded") };
     assert_eq!(handed.receipt.key.as_str(), KEY);
 
     let seen = seen.recv().await.unwrap();
@@ -70,7 +71,7 @@ async fn a_push_goes_out_as_the_protocol_wants_it() {
     for (name, value) in headers {
         assert_eq!(seen.header(name), Some(value), "{name}");
     }
-    assert_eq!(seen.body, parcel.body);
+    assert_eq!(seen.body, parcel.whole_body().unwrap());
 }
 
 #[tokio::test]
@@ -80,7 +81,7 @@ async fn an_answer_cut_short_may_have_been_written() {
     for cut in [whole.len() - 1, whole.len() - 200, 30, 1] {
         let (url, _seen) = server(vec![Play::Answer(whole[..cut].to_vec())]).await;
         let target = TallyonceTarget::new(url, &settings()).unwrap();
-        possibly(&target.deliver(&parcel).await, "");
+        possibly(&hand(&target, &parcel).await, "");
     }
 }
 
@@ -92,17 +93,17 @@ async fn silence_of_every_kind_may_have_been_written() {
     possibly(&deliver(answer("504 Gateway Timeout", &[], b"<html>too slow</html>")).await, "too slow");
     let (url, _seen) = server(vec![Play::Stall]).await;
     let impatient = HttpSettings { answer_timeout_ms: 80, answer_timeout_per_mib_ms: 0, ..settings() };
-    possibly(&TallyonceTarget::new(url, &impatient).unwrap().deliver(&pack(push())).await, "no answer in time");
+    possibly(&hand(&TallyonceTarget::new(url, &impatient).unwrap(), &pack(push())).await, "no answer in time");
 }
 
 #[tokio::test]
 async fn a_connection_that_never_stood_was_not_sent() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = HttpUrl::parse(&format!("http://{closed}")).unwrap();
-    not_sent(&TallyonceTarget::new(url, &settings()).unwrap().deliver(&pack(push())).await, "onnect");
+    not_sent(&hand(&TallyonceTarget::new(url, &settings()).unwrap(), &pack(push())).await, "onnect");
 
     let url = HttpUrl::parse("http://no-such-host.invalid").unwrap();
-    not_sent(&TallyonceTarget::new(url, &settings()).unwrap().deliver(&pack(push())).await, "");
+    not_sent(&hand(&TallyonceTarget::new(url, &settings()).unwrap(), &pack(push())).await, "");
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn tls_with_one_who_speaks_none_was_not_sent() {
         let (mut stream, _) = listener.accept().await.unwrap();
         tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
     });
-    not_sent(&TallyonceTarget::new(url, &settings()).unwrap().deliver(&pack(push())).await, "");
+    not_sent(&hand(&TallyonceTarget::new(url, &settings()).unwrap(), &pack(push())).await, "");
 }
 
 #[tokio::test]
@@ -153,7 +154,7 @@ async fn a_proxy_is_used_only_where_it_is_given() {
         ..settings()
     };
     let target = TallyonceTarget::new(url, &through(Some("example.org"))).unwrap();
-    assert!(matches!(target.deliver(&parcel).await, Delivery::Recorded(_)));
+    assert!(matches!(hand(&target, &parcel).await, Delivery::Recorded(_)));
     let seen = seen.recv().await.unwrap();
     assert!(seen.head.starts_with("POST http://tests.example.com:8080/api/v1/"), "{}", seen.head);
     assert_eq!(seen.header("proxy-authorization"), Some("Basic bWU6aHVudGVyMg=="));
@@ -162,7 +163,7 @@ async fn a_proxy_is_used_only_where_it_is_given() {
     // The proxy is gone: whoever goes round it gets through, to a server that stands.
     let (url, _seen) = server(vec![recorded(&parcel.header)]).await;
     let target = TallyonceTarget::new(url, &through(Some("127.0.0.1"))).unwrap();
-    assert!(matches!(target.deliver(&parcel).await, Delivery::Recorded(_)));
+    assert!(matches!(hand(&target, &parcel).await, Delivery::Recorded(_)));
 }
 
 #[tokio::test]
@@ -174,7 +175,7 @@ async fn a_proxy_that_refuses_the_tunnel_sent_nothing() {
         let proxy = ProxySettings { https: Some(Secret::new(&address)), ..ProxySettings::default() };
         let token = Some(Secret::new("hunter2"));
         let target = TallyonceTarget::new(url, &HttpSettings { proxy, token, ..settings() }).unwrap();
-        let delivery = target.deliver(&pack(push())).await;
+        let delivery = hand(&target, &pack(push())).await;
         not_sent(&delivery, "");
         assert!(!format!("{target:?}{delivery:?}").contains("hunter2"), "{target:?}{delivery:?}");
     }
@@ -211,7 +212,7 @@ async fn a_large_body_gets_more_time() {
     let slow = HttpSettings { answer_timeout_ms: 1, answer_timeout_per_mib_ms: 300, ..settings() };
     let target = TallyonceTarget::new(url, &slow).unwrap();
     let parcel: Parcel = pack(push());
-    let quick = tokio::time::timeout(std::time::Duration::from_millis(150), target.deliver(&parcel)).await;
+    let quick = tokio::time::timeout(std::time::Duration::from_millis(150), hand(&target, &parcel)).await;
     assert!(quick.is_err(), "given up before the body's own time had passed");
 }
 
@@ -222,10 +223,12 @@ async fn an_answer_before_the_whole_body_was_read_is_heard() {
     let message: String = noise.iter().map(|byte| char::from(b' ' + byte % 95)).collect();
     let large = push_of(vec![Outcome { message: Some(message), ..outcome("breaks", Status::Failed) }]);
     let parcel = pack(large);
-    assert!(parcel.body.len() > 5_000_000, "it must not fit into the sockets' buffers");
+    assert!(parcel.header.chunks[0].bytes > 5_000_000, "it must not fit into the sockets' buffers");
     let problem = serde_json::to_vec(&Problem::new(ProblemCode::TooLarge, "at most 32 MiB")).unwrap();
     let Play::Answer(bytes) = answer("413 Content Too Large", &[], &problem) else { unreachable!() };
-    let (url, _seen) = server(vec![Play::Early(bytes)]).await;
-    let delivery = TallyonceTarget::new(url, &settings()).unwrap().deliver(&parcel).await;
-    assert!(matches!(&delivery, Delivery::Rejected(p) if p.code == ProblemCode::TooLarge), "{delivery:?}");
+    let staging = staging(&parcel, &[[0, 0]]);
+    let (url, _seen) = server(vec![answer("201 Created", &[], &staging), Play::Early(bytes)]).await;
+    let delivery = hand(&TallyonceTarget::new(url, &settings()).unwrap(), &parcel).await;
+    let Delivery::NotSent(cause) = delivery else { panic!("{delivery:?}") };
+    assert_eq!(cause.next, NextTry::Smaller, "{}", cause.what);
 }

@@ -15,5 +15,7 @@ mod failpoints;
 mod http;
 mod outbox;
 mod parcel;
+mod points;
+mod staged;
 mod support;
 mod tls;

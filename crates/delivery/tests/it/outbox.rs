@@ -9,6 +9,7 @@ use domain::outcome::Status;
 use domain::push::Push;
 use domain::{Cause, Delivery, Ordinal, Problem, ProblemCode};
 
+use crate::parcel::bytes_of;
 use crate::support::{outcome, pack, push, push_of, receipt};
 
 fn open() -> (tempfile::TempDir, Outbox) {
@@ -101,7 +102,7 @@ fn a_file_torn_at_any_byte_is_reported_and_never_loaded() {
 #[test]
 fn a_writer_killed_half_way_leaves_a_reported_file_and_blocks_nobody() {
     let (_keep, outbox) = open();
-    let bytes = pack(push()).encode().unwrap();
+    let bytes = bytes_of(&pack(push()));
     let temporary = outbox.folder().join("00000001-0123456789abcdef-0123456789abcdef.push.77.tmp");
     fs::write(&temporary, &bytes[..bytes.len() / 2]).unwrap();
     let (entries, broken) = outbox.entries().unwrap();
@@ -173,7 +174,16 @@ fn only_a_receipt_removes_an_entry() {
     let (_keep, outbox) = open();
     let parcel = pack(push());
     let entry = outbox.put(&parcel).unwrap();
-    let ended = |delivery| Ended { delivery, attempts: 1, elapsed_ms: 1, bytes: 1, interrupted: false };
+    let ended = |delivery| Ended {
+        delivery,
+        attempts: 1,
+        elapsed_ms: 1,
+        bytes: 1,
+        chunks: 1,
+        chunks_sent: 0,
+        resumed: false,
+        interrupted: false,
+    };
     let problem = Box::new(Problem::new(ProblemCode::KeyCollision, "two legs"));
     for open in [
         Delivery::Rejected(problem),

@@ -1,17 +1,17 @@
 //! Pushes to deliver, a clock that never sleeps, and a server that misbehaves on request.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use delivery::{Clock, Destination, Header, HttpUrl, Parcel};
+use delivery::{Clock, Destination, Handed, Header, HttpUrl, Parcel, Target, Try};
+use domain::Delivery;
 use domain::digest::Digest;
 use domain::id::{CycleName, Executor, Incarnation, Ordinal, ProjectId, RoundId, RunId, ShardRef, Variant};
 use domain::item::ItemName;
 use domain::key::PushKey;
 use domain::outcome::{DurationUs, Outcome, Status};
-use domain::push::{ContentId, OnDifference, OrdinalScope, Origin, Outcomes, Place, Push, PushId, Sender};
+use domain::push::{OnDifference, OrdinalScope, Origin, Outcomes, Place, Push, PushId, Sender};
 use domain::receipt::{Receipt, ReceiptResult};
 use domain::summary::ReportSummary;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -33,7 +33,7 @@ pub(crate) fn outcome(name: &str, status: Status) -> Outcome {
 
 pub(crate) fn push_of(outcomes: Vec<Outcome>) -> Push {
     let outcomes = Outcomes::from_unordered(outcomes).unwrap();
-    let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
+    let content = outcomes.digests().id();
     Push {
         key: PushKey::parse(KEY).unwrap(),
         place: Place {
@@ -72,8 +72,15 @@ pub(crate) fn destination() -> Destination {
     Destination::parse("https://tests.example.com").unwrap()
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "every caller has just made it")]
 pub(crate) fn pack(push: Push) -> Parcel {
-    Parcel::pack(Arc::new(push), &destination(), "2026-11-29T12:00:00.000Z".to_owned()).unwrap()
+    Parcel::pack(&push, &destination(), "2026-11-29T12:00:00.000Z".to_owned()).unwrap()
+}
+
+/// One try, without a loop around it.
+pub(crate) async fn hand(target: &dyn Target, parcel: &Parcel) -> Delivery<Handed> {
+    let clock = FakeClock::default();
+    target.deliver(parcel, &Try::new(&clock, 60_000)).await
 }
 
 pub(crate) fn receipt(header: &Header) -> Receipt {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use delivery::{Handed, HttpSettings, HttpUrl, TallyonceTarget, Target};
+use delivery::{Handed, HttpSettings, HttpUrl, TallyonceTarget};
 use domain::Delivery;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::http::settings;
-use crate::support::{Play, pack, push, read_request, recorded};
+use crate::support::{Play, hand, pack, push, read_request, recorded};
 
 fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/tls").join(name)
@@ -53,7 +53,7 @@ async fn tls_server(mutual: bool) -> HttpUrl {
 async fn deliver(mutual: bool, change: impl FnOnce(HttpSettings) -> HttpSettings) -> Delivery<Handed> {
     let settings = change(settings());
     let url = tls_server(mutual).await;
-    TallyonceTarget::new(url, &settings).unwrap().deliver(&pack(push())).await
+    hand(&TallyonceTarget::new(url, &settings).unwrap(), &pack(push())).await
 }
 
 fn trusting(settings: HttpSettings) -> HttpSettings {
