@@ -6,11 +6,12 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use domain::wire::names;
-use domain::{Counts, Executor, Incarnation, Ordinal, ProblemCode, PushKey, limits};
+use domain::{Counts, Digest, Executor, Incarnation, Ordinal, ProblemCode, PushKey, limits};
 use http::{HeaderMap, header};
 use percent_encoding::percent_decode;
 use sha2::{Digest as _, Sha256, Sha512};
 
+use crate::config::BodyLimits;
 use crate::problem::{Failure, malformed};
 
 /// How to choose a key, in one sentence; ends both key problems.
@@ -121,11 +122,28 @@ impl ContentDigest {
         Ok(digest)
     }
 
+    /// The SHA-256 that was promised, where it has to be.
+    pub(crate) fn needed(&self) -> Result<Digest, Failure> {
+        let given: Option<[u8; 32]> = self.sha256.as_ref().and_then(|bytes| bytes.as_slice().try_into().ok());
+        let why =
+            "it is missing; a chunk needs sha-256=:BASE64: of its body as it travels, which the manifest names too";
+        given.map(Digest).ok_or_else(|| malformed("content-digest", why))
+    }
+
     /// True if the bytes are those that were promised.
     pub(crate) fn fits(&self, body: &[u8]) -> bool {
         self.sha256.as_ref().is_none_or(|given| Sha256::digest(body).as_slice() == given)
             && self.sha512.as_ref().is_none_or(|given| Sha512::digest(body).as_slice() == given)
     }
+}
+
+/// The bounds of a staged push, as a structured-field dictionary: bytes of a chunk as it travels, chunks, bytes of all of
+/// them, and seconds until an epoch is idle and until one that stays so is collected.
+pub(crate) fn limits(of: &BodyLimits) -> String {
+    let (chunk, chunks) = (of.body_bytes, limits::CHUNKS_MAX);
+    let size = chunk.saturating_mul(chunks);
+    let (idle, age) = (limits::EPOCH_IDLE_MS / 1000, limits::STAGING_LIFETIME_MS / 1000);
+    format!("max-chunk={chunk}, max-chunks={chunks}, max-size={size}, idle={idle}, staging-age={age}")
 }
 
 /// Counts as a structured-field dictionary.

@@ -10,11 +10,13 @@ pub mod router;
 
 mod api;
 mod auth;
+mod collect;
 mod config;
 mod headers;
 mod layers;
 mod local;
 mod params;
+mod points;
 mod problem;
 mod segments;
 mod serve;
@@ -23,6 +25,6 @@ mod words;
 
 pub use config::{BodyLimits, ServeConfig};
 pub use local::LocalTarget;
-pub use record::{Admitted, Door};
+pub use record::{Admitted, Begun, Door};
 pub use serve::{ServeError, serve};
 pub use state::App;

@@ -20,9 +20,13 @@ type Route = (&'static str, &'static str, MethodRouter<Arc<App>>);
 
 /// Routes below [`API`], which pass `auth` first.
 fn api_routes() -> Vec<Route> {
-    use routing::{get, post};
+    use routing::{delete, get, post, put};
     vec![
         ("post", "/projects/{project}/pushes", post(api::pushes::record)),
+        ("post", "/projects/{project}/staged-pushes", post(api::staged::begin)),
+        ("put", "/projects/{project}/pushes/{push}/epochs/{epoch}/chunks/{n}", put(api::staged::put)),
+        ("post", "/projects/{project}/pushes/{push}/epochs/{epoch}/commit", post(api::staged::commit)),
+        ("delete", "/projects/{project}/pushes/{push}/epochs/{epoch}", delete(api::staged::cancel)),
         ("get", "/projects/{project}/pushes", get(api::attach::attach)),
         ("get", "/projects/{project}/pushes/{push}", get(api::pushes::show)),
         ("get", "/projects/{project}/pushes/{push}/receipt", get(api::pushes::receipt)),

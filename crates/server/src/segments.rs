@@ -2,8 +2,9 @@
 //! Must not know any endpoint.
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use domain::{ItemHash, ProjectId, PushId};
+use domain::{Epoch, ItemHash, ProjectId, PushId};
 use http::request::Parts;
+use store::EpochOf;
 
 use crate::problem::{Failure, malformed};
 
@@ -32,9 +33,16 @@ impl Segments {
         ItemHash::parse(text).ok_or_else(why)
     }
 
+    /// The number of a revision or of a chunk.
     pub(crate) fn number(&self) -> Result<u32, Failure> {
         let text = self.text("n");
-        text.parse().map_err(|_| malformed("n", format!("{text:?} is not the number of a revision")))
+        text.parse().map_err(|_| malformed("n", format!("{text:?} is not a number")))
+    }
+
+    pub(crate) fn epoch(&self) -> Result<EpochOf, Failure> {
+        let text = self.text("epoch");
+        let number = text.parse().map_err(|_| malformed("epoch", format!("{text:?} is not the number of an epoch")))?;
+        Ok(EpochOf { project: self.project()?, push: self.push()?, epoch: Epoch(number) })
     }
 
     pub(crate) fn round(&self) -> &str {

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
+use crate::collect;
 use crate::config::{BodyLimits, ServeConfig};
 use crate::router::router;
 use crate::state::App;
@@ -67,6 +68,7 @@ pub async fn serve(
     let service = router(Arc::clone(&app));
     let places = Arc::new(Semaphore::new(limits.connections.clamp(1, Semaphore::MAX_PERMITS)));
     let (stop, stopping) = watch::channel(());
+    let collecting = tokio::spawn(collect::regularly(Arc::clone(&app)));
     let mut connections = JoinSet::new();
     ready(address);
     let mut shutdown = pin!(shutdown);
@@ -90,6 +92,9 @@ pub async fn serve(
     app.drain();
     stop.send_replace(());
     drain(connections, &limits).await;
+    if let Err(error) = collecting.await {
+        tracing::error!(%error, "collecting staging crashed");
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::PushId;
 use store::Store;
-use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 
 use crate::config::BodyLimits;
 use crate::record::Door;
@@ -24,6 +24,8 @@ pub struct App {
     pub(crate) buffered: Arc<Semaphore>,
     /// Places for decoders.
     pub(crate) decoders: Arc<Semaphore>,
+    /// Bytes of what is decoded and waits for the store.
+    decoded: Arc<Semaphore>,
     draining: watch::Sender<bool>,
 }
 
@@ -38,9 +40,22 @@ impl App {
             waiting: places((limits.requests / 2).max(1)),
             buffered: places(limits.buffered_bytes),
             decoders: places(limits.decoders.max(1)),
+            decoded: places(decoded_bytes(&limits)),
             limits,
             draining: watch::Sender::new(false),
         })
+    }
+
+    /// The door, for whoever calls the router in its own process.
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Waits until that many bytes of decoded content may wait for the store; they count until it is dropped. `None` if
+    /// nobody owns the app any more.
+    pub(crate) async fn hold_decoded(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = bytes.min(decoded_bytes(&self.limits));
+        Arc::clone(&self.decoded).acquire_many_owned(u32::try_from(bytes).unwrap_or(u32::MAX)).await.ok()
     }
 
     /// Tells those who wait that the server stops.
@@ -63,5 +78,50 @@ impl App {
     /// Ids of pushes as they are recorded here.
     pub(crate) fn recordings(&self) -> broadcast::Receiver<PushId> {
         self.door.recordings()
+    }
+}
+
+/// As many as there are permits in one request for them.
+fn decoded_bytes(limits: &BodyLimits) -> usize {
+    limits.decoded_bytes.clamp(1, u32::MAX as usize)
+}
+
+/// Runs `work` to its end, even if the client has gone by then: the store goes on with what it was given, and what that
+/// takes must stay counted as long.
+pub(crate) async fn finish<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await.map_err(tokio::task::JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime is ending, and this task with it.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_goes_on_when_the_client_has_gone() {
+        let places = Arc::new(Semaphore::new(1));
+        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+        let mut begun = Box::pin(finish(async move {
+            let _ = gone.await;
+            drop(place);
+        }));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(begun.as_mut().poll(&mut context).is_pending());
+        drop(begun);
+        tokio::task::yield_now().await;
+        assert_eq!(places.available_permits(), 0, "what is being written still counts");
+        go.send(()).unwrap();
+        let _free = places.acquire().await.unwrap();
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "on purpose")]
+    async fn a_crash_of_the_work_is_a_crash_of_the_request() {
+        finish(async { panic!("on purpose") }).await;
     }
 }

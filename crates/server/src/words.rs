@@ -1,27 +1,36 @@
 //! Refusals and doubts of the protocol as problems and sentences: what happened, what it means for the recorded data,
-//! what to do. Must not decide anything: that is done in `domain::protocol`.
+//! what to do. Must not decide anything: that is done in `domain::protocol` and `domain::staging`.
+
+mod staged;
 
 use domain::protocol::{DifferenceSummary, Doubt, FieldDifference, Refusal};
-use domain::{Executor, ItemHash, ItemName, Ordinal, Problem, ProblemCode, Push, limits};
+use domain::{Executor, ItemName, Ordinal, Problem, ProblemCode, limits};
+use store::Refused;
+
+pub(crate) use staged::{
+    chunk_mismatch, chunk_not_as_promised, chunk_out_of_range, committed, fenced, gone, incomplete, not_as_promised,
+    stored, superseded, unknown_epoch,
+};
 
 /// How to tell two pushes apart.
 const TELL_APART: &str = "Give every leg a key of its own: with our client pass --job, --shard I/N or --variant NAME=VALUE \
     (on GitHub for a matrix: --shard from strategy.job-index, which counts from 0, so add 1, and strategy.job-total); \
     with another client put the leg into Idempotency-Key and say job, shard or variant in the query";
 
-/// The problem that a refusal is. `recorded` are names of recorded items given as samples.
-pub(crate) fn refusal(push: &Push, refusal: Refusal, recorded: &[ItemName]) -> Problem {
+/// The problem that a refusal is. `executor` is who offers, in words.
+pub(crate) fn refusal(refused: Refused, executor: &str) -> Problem {
+    let Refused { refusal, offered_samples, recorded_samples } = refused;
     match refusal {
         Refusal::KeyReused(fields) => key_reused(fields),
-        Refusal::CollidingExecutor { recorded, ordinal } => colliding_executor(push, &recorded, ordinal),
-        Refusal::CollidingItems { offered, recorded: held, known, offered_samples, .. } => {
+        Refusal::CollidingExecutor { recorded, ordinal } => colliding_executor(executor, &recorded, ordinal),
+        Refusal::CollidingItems { offered, recorded: held, known, .. } => {
             let words = format!(
                 "Of the {offered} items in this push, this round knows {known} under the same job, while {held} other \
                  items are recorded under the key: these are two different pieces of work that share one key. What is \
                  recorded stays as it is, and nothing of this push was recorded. {TELL_APART}."
             );
             let mut problem = Problem::new(ProblemCode::KeyCollision, words);
-            problem.errors = samples(push, &offered_samples, recorded);
+            problem.errors = samples(&offered_samples, &recorded_samples);
             problem
         }
         Refusal::ShardPlanChanged { known, offered } => Problem::new(
@@ -55,8 +64,7 @@ fn key_reused(fields: Vec<FieldDifference>) -> Problem {
     problem
 }
 
-fn colliding_executor(push: &Push, recorded: &[Executor], ordinal: Option<Ordinal>) -> Problem {
-    let offered = push.sender.executor.as_ref().map_or("(not given)", Executor::as_str);
+fn colliding_executor(offered: &str, recorded: &[Executor], ordinal: Option<Ordinal>) -> Problem {
     let happened = match ordinal {
         Some(ordinal) => format!(
             "Another execution of the job has delivered under this key at the same attempt ({ordinal}): two legs share one \
@@ -78,12 +86,8 @@ fn colliding_executor(push: &Push, recorded: &[Executor], ordinal: Option<Ordina
     problem
 }
 
-fn samples(push: &Push, offered: &[ItemHash], recorded: &[ItemName]) -> Vec<String> {
-    let find = |hash: &ItemHash| {
-        let at = push.outcomes.hashes().binary_search(hash).ok()?;
-        push.outcomes.as_slice().get(at)
-    };
-    let offered = offered.iter().filter_map(find).map(|o| format!("only offered: {}", o.item));
+fn samples(offered: &[ItemName], recorded: &[ItemName]) -> Vec<String> {
+    let offered = offered.iter().map(|item| format!("only offered: {item}"));
     offered.chain(recorded.iter().map(|item| format!("only recorded: {item}"))).collect()
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod items;
 pub(crate) mod projects;
 pub(crate) mod pushes;
 pub(crate) mod rounds;
+pub(crate) mod staged;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};

@@ -12,15 +12,17 @@ use domain::{ProjectId, PushId, Receipt};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use store::{Answer, Promotion};
 
+use super::staged::fenced;
 use super::{JSON, found};
 use crate::headers;
-use crate::ingest::ingest;
+use crate::ingest::{self, Held};
 use crate::params::Params;
+use crate::points::{Operation, Step, point};
 use crate::problem::Failure;
 use crate::record::Admitted;
 use crate::router::API;
 use crate::segments::Segments;
-use crate::state::App;
+use crate::state::{App, finish};
 
 /// `POST …/pushes`: a whole push in one request.
 pub(crate) async fn record(
@@ -30,10 +32,25 @@ pub(crate) async fn record(
     request: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let ingested = ingest(&app, segments.project()?, params, &request, body).await?;
-    let mut admitted = app.door.admit(ingested.push).await?;
-    admitted.warnings.extend(ingested.warnings);
-    Ok(accepted(&admitted))
+    point(Operation::OneShot, Step::K0);
+    let project = segments.project()?;
+    let Held { content: (push, warnings), permit } =
+        ingest::push(&app, project.clone(), params, &request, body).await?;
+    let (door, key) = (Arc::clone(&app), push.key.clone());
+    let admitted = finish(async move {
+        let admitted = door.door.admit(push).await;
+        drop(permit);
+        admitted
+    })
+    .await;
+    point(Operation::OneShot, Step::Answered);
+    match admitted {
+        Ok(mut admitted) => {
+            admitted.warnings.extend(warnings);
+            Ok(accepted(&admitted, Some(Operation::OneShot)))
+        }
+        Err(problem) => Err(fenced(&app, &project, &key, problem).await),
+    }
 }
 
 /// `POST …/pushes/{push}/promote`: a revision's verdicts count from now on.
@@ -52,7 +69,7 @@ pub(crate) async fn promote(
         if_match: headers::if_match(&request)?,
     };
     params.finish()?;
-    Ok(accepted(&app.door.promote(promotion).await?))
+    Ok(accepted(&app.door.promote(promotion).await?, None))
 }
 
 /// `GET …/pushes/{push}`: revisions and deliveries.
@@ -87,10 +104,10 @@ pub(crate) async fn receipt(
 }
 
 /// The answer to an accepted delivery: the receipt, and in headers what may be otherwise next time.
-fn accepted(admitted: &Admitted) -> Response {
+pub(super) fn accepted(admitted: &Admitted, operation: Option<Operation>) -> Response {
     let Admitted { project, push, answer, warnings } = admitted;
     let Answer { receipt, revision, current_revision, current_counts, replayed, class, doubts: _ } = answer;
-    let mut response = (StatusCode::CREATED, body(receipt.clone())).into_response();
+    let mut response = (StatusCode::CREATED, body(receipt.clone(), operation)).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, JSON);
     set(headers, header::CONTENT_LENGTH.as_str(), &receipt.len().to_string());
@@ -129,19 +146,20 @@ pub(super) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 }
 
 #[cfg(not(feature = "failpoints"))]
-fn body(receipt: Vec<u8>) -> Body {
-    Body::from(receipt)
+pub(super) fn body(bytes: Vec<u8>, _operation: Option<Operation>) -> Body {
+    Body::from(bytes)
 }
 
 /// In two halves, so that a process can die between them (crash point k7).
 #[cfg(feature = "failpoints")]
-fn body(mut receipt: Vec<u8>) -> Body {
-    let rest = receipt.split_off(receipt.len() / 2);
-    let first = futures_util::stream::iter([Ok::<_, std::io::Error>(receipt)]);
+pub(super) fn body(mut bytes: Vec<u8>, operation: Option<Operation>) -> Body {
+    let Some(operation) = operation else { return Body::from(bytes) };
+    let rest = bytes.split_off(bytes.len() / 2);
+    let first = futures_util::stream::iter([Ok::<_, std::io::Error>(bytes)]);
     let second = futures_util::stream::once(async move {
         // Gives the first half time to leave; what is tested is the client's view, not this wait.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        fail::fail_point!("k7");
+        point(operation, Step::K7);
         Ok(rest)
     });
     Body::from_stream(futures_util::StreamExt::chain(first, second))

@@ -7,11 +7,13 @@ use std::time::Duration;
 use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
 use domain::ProblemCode;
+use domain::wire::names;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, header};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::headers::ContentDigest;
+use crate::headers::{self, ContentDigest};
+use crate::points::{Operation, Step, point};
 use crate::problem::Failure;
 use crate::state::App;
 
@@ -21,6 +23,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// A body on its way in.
 pub(super) struct Incoming<'a> {
     app: &'a App,
+    operation: Operation,
     stream: BodyDataStream,
     announced: Option<u64>,
     /// True if the client waits to be asked for the body: then there is nothing to drain.
@@ -29,6 +32,7 @@ pub(super) struct Incoming<'a> {
 }
 
 /// A body that has arrived whole; its bytes count as held until it is dropped.
+#[derive(Default)]
 pub(super) struct Received {
     pub(super) bytes: Bytes,
     #[allow(dead_code, reason = "kept for what its end gives back")]
@@ -36,10 +40,11 @@ pub(super) struct Received {
 }
 
 impl<'a> Incoming<'a> {
-    pub(super) fn new(app: &'a Arc<App>, headers: &HeaderMap, body: Body) -> Self {
+    pub(super) fn new(app: &'a Arc<App>, operation: Operation, headers: &HeaderMap, body: Body) -> Self {
         let announced = headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok());
         Self {
             app,
+            operation,
             stream: body.into_data_stream(),
             announced,
             waits: headers.contains_key(header::EXPECT),
@@ -51,7 +56,8 @@ impl<'a> Incoming<'a> {
     pub(super) async fn receive(&mut self, digest: &ContentDigest) -> Result<Received, Failure> {
         let most = self.app.limits.body_time;
         let received = tokio::time::timeout(most, self.receive_all(digest)).await;
-        received.unwrap_or_else(|_| Err(incomplete(&format!("it took longer than {} seconds", most.as_secs()))))
+        let in_time = received.map_err(|_| incomplete(&format!("it took longer than {} seconds", most.as_secs())));
+        in_time.flatten().inspect(|_| point(self.operation, Step::Received))
     }
 
     async fn receive_all(&mut self, digest: &ContentDigest) -> Result<Received, Failure> {
@@ -68,7 +74,7 @@ impl<'a> Incoming<'a> {
             add(&mut held, self.hold(piece.len())?);
             bytes.extend_from_slice(&piece);
             if self.announced.is_none_or(|whole| 2 * bytes.len() as u64 >= whole) {
-                fail::fail_point!("k1");
+                point(self.operation, Step::K1);
             }
         }
         if !digest.fits(&bytes) {
@@ -108,17 +114,35 @@ impl<'a> Incoming<'a> {
 
     fn too_large(&self) -> Failure {
         let limit = self.app.limits.body_bytes;
+        let smaller = match self.operation {
+            Operation::Put => "Cut the push into more and smaller chunks, and begin again with their manifest",
+            _ => {
+                "Compress it (Content-Encoding: zstd or gzip), stage it in chunks (POST …/staged-pushes), or push in shards \
+                 (--shard I/N), each under a key of its own"
+            }
+        };
         Failure::new(
             ProblemCode::TooLarge,
             format!(
-                "The body is larger than the {limit} bytes that one request may have. Nothing was recorded. Compress it \
-                 (Content-Encoding: zstd or gzip), or push in shards (--shard I/N), each under a key of its own."
+                "The body is larger than the {limit} bytes that one request may have. Nothing was recorded. {smaller}."
             ),
         )
     }
 
+    /// What came of the body. A refused client is read on: closing on one that still sends resets the connection, and
+    /// the problem would never be read. What is too large hears how much a staged push takes.
+    pub(super) async fn done<T>(&mut self, came: Result<T, Failure>) -> Result<T, Failure> {
+        let Err(failure) = came else { return came };
+        self.drain().await;
+        if failure.problem.code != ProblemCode::TooLarge {
+            return Err(failure);
+        }
+        let name = header::HeaderName::from_static(names::H_LIMIT);
+        Err(failure.with_header(name, &headers::limits(&self.app.limits)))
+    }
+
     /// Reads on without keeping, within bounds of size and time.
-    pub(super) async fn drain(&mut self) {
+    async fn drain(&mut self) {
         if self.waits && self.received == 0 {
             return;
         }
@@ -156,7 +180,7 @@ mod tests {
         let (store, clock) = (Arc::new(store::MemoryStore::new()), Arc::new(delivery::SystemClock::new()));
         let app = App::new(store, clock, BodyLimits { buffered_bytes: 1000, ..BodyLimits::default() });
         let pieces = stream::iter((0..1000).map(|_| Ok::<_, Infallible>(Bytes::from_static(b"x"))));
-        let mut body = Incoming::new(&app, &HeaderMap::new(), Body::from_stream(pieces));
+        let mut body = Incoming::new(&app, Operation::Put, &HeaderMap::new(), Body::from_stream(pieces));
         let received = body.receive(&ContentDigest::default()).await.unwrap();
         assert_eq!((received.bytes.len(), received.held.len()), (1000, 1));
         assert_eq!(app.buffered.available_permits(), 0);

@@ -62,6 +62,11 @@ impl Plan {
         Ok(Self { encoding: Encoding::of(headers)?, kind, partial, inflated_bytes })
     }
 
+    /// For JSON of a known shape, whatever the content type says.
+    pub(super) fn json(headers: &HeaderMap, inflated_bytes: u64) -> Result<Self, Failure> {
+        Ok(Self { encoding: Encoding::of(headers)?, kind: Kind::Push, partial: false, inflated_bytes })
+    }
+
     /// The body from its beginning, inflated.
     pub(super) fn open<'a>(&self, body: &'a Received, watch: &Watch) -> Result<Inflated<'a>, Failure> {
         Inflated::new(self.encoding, &body.bytes, self.inflated_bytes, watch)
@@ -129,7 +134,7 @@ pub(super) fn content(
     body: Option<Digest>,
     warnings: Vec<String>,
 ) -> Content {
-    let id = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body };
+    let id = ContentId { body, ..outcomes.digests().id() };
     Content { outcomes, files, report, incomplete, id, warnings }
 }
 

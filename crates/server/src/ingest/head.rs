@@ -2,15 +2,17 @@
 //! the body, and must not take the key apart.
 
 use domain::key::KeyParts;
+use domain::manifest::ChunkPromise;
+use domain::push::ContentId;
 use domain::wire::names;
 use domain::{
-    OnDifference, Ordinal, OrdinalScope, Origin, Place, ProblemCode, ProjectId, Push, PushKey, RoundId, RunId, Sender,
-    Variant,
+    Manifest, OnDifference, Ordinal, OrdinalScope, Origin, Place, ProblemCode, ProjectId, Push, PushKey, RoundId,
+    RunId, Sender, Variant,
 };
 use http::HeaderMap;
 
-use super::Ingested;
 use super::content::Content;
+use super::manifest::Promised;
 use crate::headers::{self, ContentDigest};
 use crate::params::Params;
 use crate::problem::{Failure, malformed};
@@ -31,7 +33,6 @@ pub(super) struct Head {
     on_difference: OnDifference,
     outside_ci: bool,
     expect: Option<u32>,
-    pub(crate) partial: bool,
     pub(crate) digest: ContentDigest,
 }
 
@@ -55,15 +56,14 @@ impl Head {
             on_difference: params.read(names::ON_DIFFERENCE)?.unwrap_or_default(),
             outside_ci: params.flag(names::OUTSIDE_CI)?,
             expect: params.read(names::EXPECT)?,
-            partial: params.flag(names::PARTIAL)?,
             digest: ContentDigest::parse(headers)?,
         };
         params.finish()?;
         Ok(head)
     }
 
-    /// The push that head and content make.
-    pub(super) fn with(self, content: Content) -> Ingested {
+    /// The push that head and content make, and what the reader noticed.
+    pub(super) fn with(self, content: Content) -> (Push, Vec<String>) {
         let Content { outcomes, files, report, incomplete, id, warnings } = content;
         let push = Push {
             key: self.key,
@@ -79,7 +79,31 @@ impl Head {
             outcomes,
             content: id,
         };
-        Ingested { push, warnings }
+        (push, warnings)
+    }
+
+    /// The manifest that head and body make.
+    pub(super) fn manifest(self, promised: Promised) -> Manifest {
+        let Promised { body, report, items } = promised;
+        let chunks = body.chunks.into_iter().map(|(digest, outcomes)| ChunkPromise { digest, outcomes }).collect();
+        Manifest {
+            key: self.key,
+            place: self.place,
+            origin: self.origin,
+            sender: self.sender,
+            on_difference: self.on_difference,
+            outside_ci: self.outside_ci,
+            expect: self.expect,
+            files: body.files,
+            report,
+            incomplete: body.incomplete,
+            outcomes: body.counts.total,
+            counts: body.counts,
+            content: ContentId { content: body.content, outcomes: body.outcomes, body: None },
+            bits: body.bits,
+            chunks,
+            items,
+        }
     }
 }
 

@@ -30,15 +30,7 @@ pub(super) fn read(plan: &Plan, body: &Received) -> Result<Content, Failure> {
     let parsed: PushBody = parse(plan, body)?.map_err(|error| {
         unreadable_words(&format!("it is not the JSON of a push: {error}")).with_errors(vec![error.to_string()])
     })?;
-    if parsed.tallyonce != PushBody::VERSION {
-        let words = format!(
-            "The body has version {} of the push format, and this server reads version {}. Nothing was recorded. Use a \
-             client and a server that fit, or send the report itself.",
-            parsed.tallyonce,
-            PushBody::VERSION
-        );
-        return Err(Failure::new(ProblemCode::ReportUnreadable, words));
-    }
+    version(parsed.tallyonce, PushBody::VERSION, ProblemCode::ReportUnreadable)?;
     let files = parsed.files.len() as u64;
     let report = parsed.report.unwrap_or_else(|| {
         let mut summary = ReportSummary { files, ..ReportSummary::default() };
@@ -47,6 +39,18 @@ pub(super) fn read(plan: &Plan, body: &Received) -> Result<Content, Failure> {
     });
     let outcomes = canonical(parsed.outcomes)?;
     Ok(content(outcomes, parsed.files, report, parsed.incomplete, None, Vec::new()))
+}
+
+/// Refuses a body of another version than ours.
+pub(super) fn version(found: u32, ours: u32, code: ProblemCode) -> Result<(), Failure> {
+    if found == ours {
+        return Ok(());
+    }
+    let words = format!(
+        "The body has version {found} of its format, and this server reads version {ours}. Nothing was recorded. Use a \
+         client and a server that fit, or send the report itself."
+    );
+    Err(Failure::new(code, words))
 }
 
 /// As [`read`], if the body is a JSON object that says so; `None` if it is something else that begins with `{`.
@@ -72,7 +76,10 @@ fn begins_as_ours(plan: &Plan, body: &Received) -> Result<bool, Failure> {
 }
 
 /// The outer error is the stream's, the inner one that of the content.
-fn parse<T: for<'a> Deserialize<'a>>(plan: &Plan, body: &Received) -> Result<Result<T, serde_json::Error>, Failure> {
+pub(super) fn parse<T: for<'a> Deserialize<'a>>(
+    plan: &Plan,
+    body: &Received,
+) -> Result<Result<T, serde_json::Error>, Failure> {
     let watch = Watch::default();
     let mut stream = plan.open(body, &watch)?;
     let mut held = Vec::new();

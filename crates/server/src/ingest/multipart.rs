@@ -2,14 +2,14 @@
 //! formats, nor hold a whole file.
 
 use std::io::{self, Read};
-use std::task::Poll;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use domain::ProblemCode;
 use futures_util::stream;
 use multer::{Field, Multipart};
 use reports::ReportError;
-use tokio::runtime::Handle;
 
 use super::body::Received;
 use super::content::{Content, Plan, collected, unreadable};
@@ -22,8 +22,6 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Reads all files. The digest of the body is made of names and contents in order, so that another boundary makes no
 /// other content.
 pub(super) fn read(plan: &Plan, body: &Received, boundary: &str) -> Result<Content, Failure> {
-    // Only ever in a blocking thread of the runtime (`spawn_blocking`).
-    let runtime = Handle::current();
     let watch = Watch::default();
     let mut source = plan.open(body, &watch)?;
     let mut parts = Multipart::new(pieces(&mut source), boundary);
@@ -31,12 +29,12 @@ pub(super) fn read(plan: &Plan, body: &Received, boundary: &str) -> Result<Conte
     let mut whole = blake3::Hasher::new();
     let mut files = 0_usize;
     let broken = |why: String| watch.fault().unwrap_or_else(|| damaged(&why));
-    while let Some(field) = runtime.block_on(parts.next_field()).map_err(|e| broken(e.to_string()))? {
+    while let Some(field) = at_once(parts.next_field()).map_err(|e| broken(e.to_string()))? {
         let Some(name) = field.file_name().map(str::to_owned) else {
             let name = field.name().unwrap_or("(no name)").to_owned();
             return Err(damaged(&format!("the part {name:?} is no file; parameters travel in the query")));
         };
-        let mut stream = Digesting::new(FieldStream { runtime: &runtime, field, left: Bytes::new() });
+        let mut stream = Digesting::new(FieldStream { field, left: Bytes::new() });
         collector.add(&name, &mut stream).map_err(|error| match error {
             ReportError::Io { source, .. } => broken(source.to_string()),
             other => watch.fault().unwrap_or_else(|| unreadable(&other)),
@@ -54,6 +52,17 @@ pub(super) fn read(plan: &Plan, body: &Received, boundary: &str) -> Result<Conte
         return Err(damaged("it holds no file; send each report as a part with a filename (curl -F file=@junit.xml)"));
     }
     collected(collector, whole.finalize().into(), true)
+}
+
+/// The parser is asynchronous and its input is not: whenever it has nothing yet, the next look brings more.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+    }
 }
 
 fn damaged(why: &str) -> Failure {
@@ -89,7 +98,6 @@ fn piece(source: &mut Inflated<'_>) -> Option<io::Result<Bytes>> {
 
 /// One file of the body as blocking input.
 struct FieldStream<'a> {
-    runtime: &'a Handle,
     field: Field<'a>,
     left: Bytes,
 }
@@ -97,7 +105,7 @@ struct FieldStream<'a> {
 impl Read for FieldStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.left.is_empty() {
-            match self.runtime.block_on(self.field.chunk()).map_err(io::Error::other)? {
+            match at_once(self.field.chunk()).map_err(io::Error::other)? {
                 Some(chunk) => self.left = chunk,
                 None => return Ok(0),
             }

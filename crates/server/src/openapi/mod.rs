@@ -4,6 +4,7 @@
 mod operations;
 mod parameters;
 mod schemas;
+mod staged;
 
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,8 @@ struct Operation {
     body: Option<Value>,
     /// Status and schema of the good answer.
     answer: (u16, Value),
+    /// Another good answer with the same headers.
+    also: Option<(u16, Value)>,
     /// Names of shared headers of the good answer.
     headers: &'static [&'static str],
     /// Problem codes that this route ends in, besides those that every route can.
@@ -54,17 +57,15 @@ pub fn document() -> Value {
 }
 
 fn describe(operation: &Operation) -> Value {
-    let Operation { method: _, path: _, id, summary, parameters, body, answer, headers, problems } = operation;
-    let (status, schema) = answer;
+    let Operation { method: _, path: _, id, summary, parameters, body, answer, also, headers, problems } = operation;
     let refer = |kind: &str, name: &str| json!({ "$ref": format!("#/components/{kind}/{name}") });
     let headers: Map<String, Value> = headers.iter().map(|name| ((*name).to_owned(), refer("headers", name))).collect();
     let mut responses = schemas::responses_for(problems.iter().chain(EVERYWHERE).copied());
-    let good = json!({
-        "description": "Done.",
-        "headers": headers,
-        "content": { "application/json": { "schema": schema } },
-    });
-    responses.insert(status.to_string(), good);
+    for (status, schema) in [Some(answer), also.as_ref()].into_iter().flatten() {
+        let content = json!({ "application/json": { "schema": schema } });
+        let good = json!({ "description": "Done.", "headers": headers, "content": content });
+        responses.insert(status.to_string(), good);
+    }
     let mut described = json!({
         "operationId": id,
         "summary": summary,

@@ -3,8 +3,8 @@
 use domain::wire::PUSH_MEDIA_TYPE;
 use serde_json::{Value, json};
 
-use super::Operation;
 use super::schemas::{list, schema};
+use super::{Operation, staged};
 
 const READ: &[&str] = &["parameter-malformed", "unknown-project", "not-found", "store-unavailable"];
 const RECEIPT_HEADERS: &[&str] = &[
@@ -18,9 +18,66 @@ const RECEIPT_HEADERS: &[&str] = &[
     "Link",
 ];
 
+/// What says which push it is, who delivers it and how.
+pub(super) const PLACE_OF_A_PUSH: &[&str] = &[
+    "project",
+    "key-header",
+    "cycle",
+    "run",
+    "round-label",
+    "round-id",
+    "job",
+    "shard",
+    "variant",
+    "attempt",
+    "attempt-scope",
+    "on-difference",
+    "outside-ci",
+    "expect",
+    "commit",
+    "workflow",
+    "run-counter",
+    "run-url",
+    "push-attempt",
+    "push-executor",
+    "push-incarnation",
+    "content-digest",
+    "content-encoding",
+];
+
+/// As [`PLACE_OF_A_PUSH`], and how to read a report.
+const ONE_SHOT: &[&str] = &[
+    "project",
+    "key-header",
+    "cycle",
+    "run",
+    "round-label",
+    "round-id",
+    "job",
+    "shard",
+    "variant",
+    "attempt",
+    "attempt-scope",
+    "on-difference",
+    "outside-ci",
+    "expect",
+    "commit",
+    "workflow",
+    "run-counter",
+    "run-url",
+    "partial",
+    "push-attempt",
+    "push-executor",
+    "push-incarnation",
+    "content-digest",
+    "content-encoding",
+];
+
 /// Every operation, in the order of the router.
 pub(super) fn all() -> Vec<Operation> {
-    let mut all = vec![record(), attach(), promote()];
+    let mut all = vec![record()];
+    all.extend(staged::operations());
+    all.extend([attach(), promote()]);
     all.extend(readings());
     all.extend(rounds());
     all.extend(items());
@@ -35,34 +92,10 @@ fn record() -> Operation {
         id: "recordPush",
         summary: "Record a whole push: JSON, a raw report, or several files. Repeat it with the same key until it is \
                   answered; it is recorded once.",
-        parameters: &[
-            "project",
-            "key-header",
-            "cycle",
-            "run",
-            "round-label",
-            "round-id",
-            "job",
-            "shard",
-            "variant",
-            "attempt",
-            "attempt-scope",
-            "on-difference",
-            "outside-ci",
-            "expect",
-            "commit",
-            "workflow",
-            "run-counter",
-            "run-url",
-            "partial",
-            "push-attempt",
-            "push-executor",
-            "push-incarnation",
-            "content-digest",
-            "content-encoding",
-        ],
+        parameters: ONE_SHOT,
         body: Some(push_body()),
         answer: (201, schema("Receipt")),
+        also: None,
         headers: RECEIPT_HEADERS,
         problems: &[
             "foreign-origin",
@@ -72,6 +105,9 @@ fn record() -> Operation {
             "parameter-malformed",
             "report-unreadable",
             "body-incomplete",
+            "push-in-progress",
+            "stale-attempt",
+            "superseded",
             "tombstoned",
             "too-large",
             "unsupported-media",
@@ -91,11 +127,13 @@ fn attach() -> Operation {
         method: "get",
         path: "/api/v1/projects/{project}/pushes",
         id: "attach",
-        summary: "What became of a key; waits for it with Prefer: wait=N. Learning of a receipt here is not recording.",
+        summary: "What became of a key and what is staged under it; waits with Prefer: wait=N until it is recorded, or the \
+                  epoch has ended or is idle. Learning of a receipt here is not recording.",
         parameters: &["project", "key", "prefer"],
         body: None,
         answer: (200, schema("Attached")),
-        headers: &["ETag"],
+        also: None,
+        headers: &["ETag", "Push-Epoch"],
         problems: &["parameter-malformed", "unknown-push", "store-unavailable"],
     }
 }
@@ -109,6 +147,7 @@ fn promote() -> Operation {
         parameters: &["project", "push", "key-header", "revision", "exact", "if-match"],
         body: None,
         answer: (201, schema("Receipt")),
+        also: None,
         headers: RECEIPT_HEADERS,
         problems: &[
             "foreign-origin",
@@ -132,7 +171,18 @@ fn reading(
     answer: Value,
 ) -> Operation {
     let answer = (200, answer);
-    Operation { method: "get", path, id, summary, parameters, body: None, answer, headers: &[], problems: READ }
+    Operation {
+        method: "get",
+        path,
+        id,
+        summary,
+        parameters,
+        body: None,
+        answer,
+        also: None,
+        headers: &[],
+        problems: READ,
+    }
 }
 
 fn readings() -> Vec<Operation> {
@@ -186,6 +236,7 @@ fn rounds() -> Vec<Operation> {
         parameters: &["project", "round-segment", "cycle"],
         body: None,
         answer: (200, schema("CycleReport")),
+        also: None,
         headers: &[],
         problems: &[
             "foreign-origin",

@@ -49,6 +49,8 @@ fn segments() -> Vec<Parameter> {
         ("project", "path", "project", text(), true, "The tenant; created by its first push."),
         ("push", "path", "push", hash(), true, "The id of a push."),
         ("n", "path", "n", whole(), true, "The number of a revision, from 1."),
+        ("epoch", "path", "epoch", whole(), true, "The epoch that the begin answered with."),
+        ("chunk", "path", "n", whole(), true, "The number of a chunk, from 0."),
         ("hash", "path", "hash", hash(), true, "The hash of an item."),
         ("round-segment", "path", "round", text(), true, round),
     ]
@@ -57,7 +59,8 @@ fn segments() -> Vec<Parameter> {
 fn request_headers() -> Vec<Parameter> {
     let key =
         "Names the write: 1 to 255 octets of A-Z a-z 0-9 . _ ~ : / @ + = , % -, as a structured-field string or bare.";
-    let prefer = "wait=N: wait up to N (at most 30) seconds for the key to be recorded.";
+    let prefer =
+        "wait=N: wait up to N (at most 30) seconds until it is recorded, or what is staged has ended or is idle.";
     let attempt = "The attempt number that the platform gives; orders deliveries.";
     let executor = "The platform's identity of this execution, percent-encoded.";
     let digest = "sha-256=:…: or sha-512=:…: of the body as it travels.";
@@ -70,6 +73,14 @@ fn request_headers() -> Vec<Parameter> {
         ("push-executor", "header", "Push-Executor", text(), false, executor),
         ("push-incarnation", "header", "Push-Incarnation", hash(), false, "A random number per client process."),
         ("content-digest", "header", "Content-Digest", text(), false, digest),
+        (
+            "chunk-digest",
+            "header",
+            "Content-Digest",
+            text(),
+            true,
+            "sha-256=:…: of the body, which the manifest names.",
+        ),
         ("content-encoding", "header", "Content-Encoding", encodings, false, "How the body is compressed."),
         ("if-match", "header", "If-Match", text(), false, if_match),
     ]
@@ -131,7 +142,13 @@ fn place_parameters() -> Vec<(&'static str, Value, bool, &'static str)> {
 /// Headers of answers by name.
 pub(super) fn headers() -> Map<String, Value> {
     [
-        ("Location", "The push."),
+        ("Location", "The push; while it is staged, the epoch."),
+        ("Push-Epoch", "The epoch of a staged push, its fencing token: an integer."),
+        (
+            "Push-Limit",
+            "The bounds of a staged push: max-chunk=… (bytes), max-chunks=…, max-size=… (bytes), idle=… and staging-age=… \
+             (seconds).",
+        ),
         ("ETag", "The entity tag of the receipt: \"r<revision>-<digest>\"."),
         ("Idempotent-Replayed", "true: an earlier delivery made this receipt."),
         (

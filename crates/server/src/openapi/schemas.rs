@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use domain::ProblemCode;
 use serde_json::{Map, Value, json};
 
+use super::staged;
+
 /// A reference to a shape.
 pub(super) fn schema(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
@@ -16,7 +18,7 @@ pub(super) fn list(of: Value) -> Value {
 }
 
 /// Required fields, then optional ones, marked by `?`.
-fn object(fields: &[(&str, Value)]) -> Value {
+pub(super) fn object(fields: &[(&str, Value)]) -> Value {
     let required: Vec<&str> = fields.iter().map(|(name, _)| *name).filter(|name| !name.ends_with('?')).collect();
     let properties: Map<String, Value> =
         fields.iter().map(|(name, schema)| (name.trim_end_matches('?').to_owned(), schema.clone())).collect();
@@ -27,19 +29,19 @@ fn all_of(base: &str, with: Value) -> Value {
     Value::Object(Map::from_iter([("allOf".to_owned(), Value::Array(vec![schema(base), with]))]))
 }
 
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "type": "string" })
 }
 
-fn whole() -> Value {
+pub(super) fn whole() -> Value {
     json!({ "type": "integer", "minimum": 0 })
 }
 
-fn truth() -> Value {
+pub(super) fn truth() -> Value {
     json!({ "type": "boolean" })
 }
 
-fn words(words: &[&str]) -> Value {
+pub(super) fn words(words: &[&str]) -> Value {
     json!({ "type": "string", "enum": words })
 }
 
@@ -47,7 +49,7 @@ fn status() -> Value {
     words(&["passed", "failed", "errored", "skipped"])
 }
 
-fn class() -> Value {
+pub(super) fn class() -> Value {
     words(&["none", "cosmetic", "semantic", "structural"])
 }
 
@@ -66,11 +68,12 @@ fn nullable(mut of: Value) -> Value {
 
 /// All shapes by name.
 pub(super) fn schemas() -> Map<String, Value> {
-    let all = [outcomes(), receipts(), readings(), items(), problems()];
+    let all = [outcomes(), receipts(), staged::schemas(), readings(), items(), problems()];
     all.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
-type Schemas = Vec<(&'static str, Value)>;
+/// Shapes by name.
+pub(super) type Schemas = Vec<(&'static str, Value)>;
 
 fn outcomes() -> Schemas {
     let counts = ["total", "passed", "failed", "errored", "skipped", "flaky"].map(|name| (name, whole()));
@@ -144,10 +147,11 @@ fn receipts() -> Schemas {
             object(&[
                 ("key", text()),
                 ("push", text()),
-                ("state", schema("PushState")),
-                ("revision", whole()),
-                ("etag", text()),
-                ("receipt", schema("Receipt")),
+                ("state?", schema("PushState")),
+                ("revision?", whole()),
+                ("etag?", text()),
+                ("receipt?", schema("Receipt")),
+                ("staging?", schema("Staged")),
             ]),
         ),
         (
@@ -283,6 +287,8 @@ fn problems() -> Schemas {
                 ("detail", text()),
                 ("fields?", list(schema("FieldDifference"))),
                 ("difference?", schema("DifferenceSummary")),
+                ("missing?", list(schema("ChunkRange"))),
+                ("recorded?", schema("StoredReceipt")),
                 ("errors?", list(text())),
             ]),
         ),

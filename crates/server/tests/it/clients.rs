@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Once};
 
 use delivery::{
-    Clock as _, Destination, Handed, HttpSettings, HttpUrl, Parcel, SystemClock, TallyonceTarget, Target as _,
+    Clock as _, Destination, Handed, HttpSettings, HttpUrl, Parcel, SystemClock, TallyonceTarget, Target as _, Try,
 };
 use domain::protocol::DifferenceClass;
 use domain::{Delivery, ProblemCode, Push, Status};
@@ -68,7 +68,9 @@ async fn target(address: SocketAddr) -> TallyonceTarget {
 
 async fn deliver(target: &TallyonceTarget, push: Arc<Push>) -> Delivery<Handed> {
     let destination: &Destination = target.destination();
-    target.deliver(&Parcel::pack(push, destination, SystemClock::new().utc_rfc3339()).unwrap()).await
+    let clock = SystemClock::new();
+    let parcel = Parcel::pack(&push, destination, clock.utc_rfc3339()).unwrap();
+    target.deliver(&parcel, &Try::new(&clock, 60_000)).await
 }
 
 /// A push with everything that travels in queries and headers, in awkward spellings.

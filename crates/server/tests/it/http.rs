@@ -33,6 +33,14 @@ impl Request {
         Self { method: "POST", path: path.into(), headers: Vec::new(), body: body.into() }
     }
 
+    pub(crate) fn put(path: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        Self { method: "PUT", path: path.into(), headers: Vec::new(), body: body.into() }
+    }
+
+    pub(crate) fn delete(path: impl Into<String>) -> Self {
+        Self { method: "DELETE", path: path.into(), headers: Vec::new(), body: Vec::new() }
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -50,7 +58,7 @@ impl Request {
             let _ = write!(head, "{name}: {value}\r\n");
         }
         let framed = headers.iter().any(|(name, _)| matches!(name.as_str(), "Content-Length" | "Transfer-Encoding"));
-        if *method == "POST" && !framed {
+        if matches!(*method, "POST" | "PUT") && !framed {
             let _ = write!(head, "Content-Length: {}\r\n", body.len());
         }
         [head.as_bytes(), b"\r\n", body].concat()
@@ -106,7 +114,7 @@ impl Answer {
         assert_eq!(document["type"], format!("urn:tallyonce:problem:{code}"));
         assert_eq!(document["title"], known.title());
         assert_eq!(self.header("cache-control"), Some("no-store"));
-        if matches!(self.status, 429 | 503) || code == "in-flight" {
+        if matches!(self.status, 429 | 503) || ["in-flight", "push-in-progress", "stale-attempt"].contains(&code) {
             let seconds: u64 = self.header("retry-after").expect("Retry-After").parse().expect("seconds");
             assert!(seconds > 0);
         }

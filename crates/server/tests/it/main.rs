@@ -8,17 +8,25 @@
 )]
 
 mod http;
+mod in_process;
 mod served;
+mod staging;
 
 mod attach;
+mod begin;
+mod chunks;
 mod clients;
+mod commits;
 mod docs;
+mod fences;
 mod listing;
 mod local;
 mod malformed;
 mod openapi;
 mod overload;
+mod points;
 mod problems;
 mod replay;
 mod revise;
 mod rounds;
+mod staged_faults;

@@ -101,8 +101,6 @@ async fn what_is_not_there_is_said() {
     ] {
         served.get(path).await.is_problem("not-found", &[word]);
     }
-    let staged = Request::post("/api/v1/projects/shop/staged-pushes?cycle=main", "{}");
-    served.send(staged).await.is_problem("not-found", &[]);
     let answer = served.send(Request::post("/api/v1/projects/shop/cycles", "")).await;
     answer.is_problem("method-not-allowed", &["POST"]);
     assert!(answer.header("allow").unwrap().contains("GET"));

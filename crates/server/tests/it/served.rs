@@ -9,9 +9,12 @@ use domain::listing::{
     CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
 };
 use domain::round::RoundChoice;
-use domain::{CycleName, ItemHash, ProjectId, Push, PushId};
+use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use server::{BodyLimits, ServeConfig, ServeError, serve};
-use store::{Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
+use store::{
+    Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, Lifetime, Now, Promoted, Promotion, Put,
+    Recorded, RoundAction, StagingReport, Store, StoreError,
+};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -116,28 +119,61 @@ impl Faulty {
     pub(crate) fn new(faults: &[Fault]) -> Arc<Self> {
         Arc::new(Self { inner: memory(), faults: Mutex::new(faults.iter().copied().collect()) })
     }
-}
 
-#[async_trait]
-impl Store for Faulty {
-    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError> {
+    /// Faults from now on.
+    pub(crate) fn next(&self, faults: &[Fault]) {
+        self.faults.lock().unwrap().extend(faults);
+    }
+
+    async fn meet<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
         let what = "on purpose".to_owned();
         let fault = self.faults.lock().unwrap().pop_front();
         match fault {
             Some(Fault::NotWritten) => Err(StoreError::NotWritten { what }),
             Some(Fault::UnknownBefore) => Err(StoreError::PossiblyWritten { what }),
             Some(Fault::UnknownAfter) => {
-                self.inner.record(push, at).await?;
+                work.await?;
                 Err(StoreError::PossiblyWritten { what })
             }
             Some(Fault::Broken) => Err(StoreError::Broken { what }),
             Some(Fault::Panic) => panic!("secret words"),
-            None => self.inner.record(push, at).await,
+            None => work.await,
         }
     }
+}
 
-    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError> {
-        self.inner.promote(promotion, at).await
+#[async_trait]
+impl Store for Faulty {
+    async fn record(&self, push: Arc<Push>, now: Now) -> Result<Recorded, StoreError> {
+        self.meet(self.inner.record(push, now)).await
+    }
+
+    async fn begin(&self, manifest: Arc<Manifest>, now: Now) -> Result<Begun, StoreError> {
+        self.meet(self.inner.begin(manifest, now)).await
+    }
+
+    async fn put(&self, chunk: Arc<Chunk>, now: Now) -> Result<Put, StoreError> {
+        self.meet(self.inner.put(chunk, now)).await
+    }
+
+    async fn commit(&self, epoch: EpochOf, now: Now) -> Result<Committed, StoreError> {
+        self.meet(self.inner.commit(epoch, now)).await
+    }
+
+    async fn cancel(&self, epoch: EpochOf, now: Now) -> Result<Cancelled, StoreError> {
+        self.meet(self.inner.cancel(epoch, now)).await
+    }
+
+    async fn staging(&self, project: &ProjectId, push: PushId, now: Now) -> Result<Option<StagingReport>, StoreError> {
+        self.inner.staging(project, push, now).await
+    }
+
+    async fn collect(&self, lifetime: Lifetime, now: Now) -> Result<Collected, StoreError> {
+        self.inner.collect(lifetime, now).await
+    }
+
+    async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError> {
+        self.inner.promote(promotion, now).await
     }
 
     async fn set_round(
@@ -203,6 +239,10 @@ impl Store for Faulty {
 
     async fn check(&self) -> Result<Vec<Damage>, StoreError> {
         self.inner.check().await
+    }
+
+    async fn repair(&self) -> Result<Vec<Damage>, StoreError> {
+        self.inner.repair().await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {
