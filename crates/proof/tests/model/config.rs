@@ -179,6 +179,18 @@ pub(crate) const THREE_RUNNERS: Config = Config {
     ..PLAIN
 };
 
+/// Three known attempts in any order.
+pub(crate) const ATTEMPTS: Config = Config {
+    name: "attempts",
+    runners: 3,
+    chunks: 1,
+    ordinals: &[1, 2, 3],
+    policy: OnDifference::Auto,
+    epochs: 3,
+    one_shots: true,
+    ..PLAIN
+};
+
 /// Walked on every change.
 pub(crate) const DEFAULT: &[Config] = &[
     SMALL,
@@ -196,6 +208,7 @@ pub(crate) const DEFAULT: &[Config] = &[
     ZOMBIES,
     READERS,
     THREE_RUNNERS,
+    ATTEMPTS,
 ];
 
 /// The bounds of 3.6: two runners, two contents, three chunks, ordinals none, 1 and 2, a zombie, collection, cancel,

@@ -59,6 +59,8 @@ pub(crate) struct Slips {
     pub(crate) counts_first: bool,
     /// Registers a revision that readers can't get at.
     pub(crate) links_nothing: bool,
+    /// Does not store the attempt that confirmed a revision.
+    pub(crate) confirms_nothing: bool,
     /// Writes a confirmed attempt into the stored receipt.
     pub(crate) confirms_in_receipt: bool,
     /// Does not ask again at the commit what the content is.
@@ -95,6 +97,7 @@ pub(crate) const PRODUCTION: Decisions = Decisions {
         stores_failures: false,
         counts_first: false,
         links_nothing: false,
+        confirms_nothing: false,
         confirms_in_receipt: false,
         trusts_the_begin: false,
         contests_nothing: false,

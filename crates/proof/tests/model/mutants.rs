@@ -10,7 +10,8 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::actions::Push;
 use crate::config::{
-    AGAIN, AGAIN_OVERLAYS, CONTENTS, Config, LEGS, OVERLAYS, PLACES, PROMOTIONS, READERS, ROUND, SMALL, ZOMBIES,
+    AGAIN, AGAIN_OVERLAYS, ATTEMPTS, CONTENTS, Config, LEGS, OVERLAYS, PLACES, PROMOTIONS, READERS, ROUND, SMALL,
+    ZOMBIES,
 };
 use crate::decisions::{Decisions, PRODUCTION, Slips};
 use crate::faults::*;
@@ -90,6 +91,7 @@ fn ours() -> Vec<Mutant> {
         Mutant("the commit does not look at the content again", undecided, slip(Slips { trusts_the_begin: true, ..NO }), "S1"),
         Mutant("a round is the sum of its pushes", ROUND, slip(Slips { forgets_overlaps: true, ..NO }), "S11"),
         Mutant("executors are not looked at while staging", LEGS, Decisions { begin: any_executor, ..P }, "legs never mix"),
+        Mutant("a later attempt that came to the same is not stored", ATTEMPTS, slip(Slips { confirms_nothing: true, ..NO }), "attempts never fall"),
         // Work, not truth.
         Mutant("a contested key is forgotten", LEGS, slip(Slips { contests_nothing: true, ..NO }), "contested"),
         Mutant("a promotion is held against nothing", PROMOTIONS, Decisions { newest: |_, expected| expected, ..P }, "V3"),

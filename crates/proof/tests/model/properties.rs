@@ -31,6 +31,7 @@ pub(crate) fn safety() -> Vec<Property<Push>> {
         Property::<Push>::always("S13 a content is kept once", content_once),
         Property::<Push>::always("S14 no reader goes back", |_, state| without(state, fault::BACKWARDS)),
         Property::<Push>::always("S15 no phantom", |_, state| no_phantom(state)),
+        Property::<Push>::always("attempts never fall", |_, state| without(state, fault::OVERRULED)),
         Property::<Push>::always("legs never mix", |_, state| legs_never_mix(state)),
     ]
 }

@@ -113,7 +113,8 @@ pub(crate) fn replay(model: &Push, state: &mut State, who: Wish, revision: u8) -
         state.tally.total += content::items(who.content).len() as u8;
     }
     let row = &mut state.revisions[usize::from(revision) - 1];
-    if who.ordinal > row.ordinal {
+    row.heard = row.heard.max(who.ordinal);
+    if who.ordinal > row.ordinal && !slips.confirms_nothing {
         model.saw_it(Event::Confirmed);
         row.ordinal = who.ordinal;
         if slips.confirms_in_receipt {
@@ -151,7 +152,11 @@ pub(crate) fn record(
     let number = state.current() + 1;
     let receipt = Receipt { revision: number, content: wish.content, ordinal: wish.ordinal };
     let Wish { content, ordinal, place, .. } = wish;
-    state.revisions.push(Revision { source, kind, content, place, ordinal, by, receipt, promised: receipt });
+    if kind == RevisionKind::Revised && ordinal > 0 && state.revisions.iter().any(|r| r.heard > ordinal) {
+        state.faults |= fault::OVERRULED;
+    }
+    let heard = ordinal;
+    state.revisions.push(Revision { source, kind, content, place, ordinal, heard, by, receipt, promised: receipt });
     if !model.decisions.slips.links_nothing {
         state.linked |= 1 << number;
     }

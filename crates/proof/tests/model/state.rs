@@ -89,6 +89,8 @@ pub(crate) struct Revision {
     pub(crate) place: u8,
     /// The highest attempt that came to this content since.
     pub(crate) ordinal: u8,
+    /// The same, whatever the engine stores.
+    pub(crate) heard: u8,
     /// The incarnation that it came from.
     pub(crate) by: u8,
     pub(crate) receipt: Receipt,
@@ -153,6 +155,8 @@ pub(crate) mod fault {
     pub(crate) const SWEPT: u8 = 16;
     /// S14: a reader saw less than it had seen.
     pub(crate) const BACKWARDS: u8 = 32;
+    /// A lower attempt's verdicts were laid over those of a higher one.
+    pub(crate) const OVERRULED: u8 = 64;
 }
 
 /// The whole of it.
