@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
-use domain::ProblemCode;
 use domain::wire::names;
+use domain::{ProblemCode, limits};
 use futures_util::StreamExt as _;
 use http::{HeaderMap, header};
 use tokio::sync::OwnedSemaphorePermit;
@@ -146,7 +146,9 @@ impl<'a> Incoming<'a> {
         if self.waits && self.received == 0 {
             return;
         }
-        let most = self.received + 2 * self.app.limits.body_bytes;
+        // Also where the bound is small: whoever sends much more than it has to learn that, too.
+        let most =
+            self.received.saturating_add(self.app.limits.body_bytes.max(limits::BODY_BYTES_MAX).saturating_mul(2));
         let reading = async { while self.received < most && matches!(self.next().await, Ok(Some(_))) {} };
         let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
     }

@@ -4,14 +4,17 @@ use std::net::SocketAddr;
 use std::process::{Command, Output};
 use std::sync::{Arc, Once};
 
+use delivery::staged::{Begun, Stage as _};
 use delivery::{
-    Clock as _, Destination, Handed, HttpSettings, HttpUrl, Parcel, SystemClock, TallyonceTarget, Target as _, Try,
+    Clock as _, Destination, Handed, HttpSettings, HttpUrl, Parcel, Scratch, SystemClock, TallyonceTarget, Target as _,
+    Try,
 };
 use domain::protocol::DifferenceClass;
-use domain::{Delivery, ProblemCode, Push, Status};
+use domain::{Delivery, NextTry, Outcomes, ProblemCode, Push, Status};
 
 use crate::local::push as made;
-use crate::served::{JUNIT, standard};
+use crate::served::{JUNIT, Served, on_every_engine, standard};
+use crate::staging::outcomes;
 
 /// Runs curl; `None` (and said so) where there is none.
 async fn curl(arguments: Vec<String>) -> Option<Output> {
@@ -120,4 +123,55 @@ async fn our_own_client_and_this_server_read_each_other() {
     moved.place.job = None;
     let Delivery::Rejected(problem) = deliver(&target, Arc::new(moved)).await else { panic!("not rejected") };
     assert_eq!((problem.code, problem.fields[0].field.as_str()), (ProblemCode::KeyReused, "job"));
+}
+
+/// A push of so many outcomes, in at least so many chunks.
+fn chunked(destination: &Destination, number: u32, chunks: usize) -> Parcel {
+    let outcomes = Outcomes::from_unordered(outcomes(0..number, &[3])).unwrap();
+    let content = outcomes.digests().id();
+    let push = Push { outcomes, content, ..Arc::unwrap_or_clone(made(Status::Passed)) };
+    let mut parcel = Parcel::pack(&push, destination, SystemClock::new().utc_rfc3339()).unwrap();
+    while parcel.header.chunks.len() < chunks {
+        parcel = parcel.smaller(Scratch::Memory).unwrap().unwrap();
+    }
+    parcel
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_own_client_stages_here() {
+    on_every_engine(async |served: Served| {
+        let target = target(served.address).await;
+        let parcel = chunked(target.destination(), 500, 8);
+        // Another process has begun and put one chunk before it was evicted.
+        let Ok(Begun::Staging { at, .. }) = target.begin(&parcel, true).await else { panic!("not begun") };
+        target.put(&parcel, at, 2).await.unwrap();
+        let clock = SystemClock::new();
+        let attempt = Try::new(&clock, 60_000);
+        let Delivery::Recorded(first) = target.deliver(&parcel, &attempt).await else { panic!("not recorded") };
+        assert!(!first.replayed && attempt.staged().resumed);
+        assert_eq!(attempt.staged().sent, attempt.staged().chunks - 1, "only what was missing was sent");
+        assert_eq!((first.current_counts.total, first.current_counts.failed), (500, 1));
+        for again in [chunked(target.destination(), 500, 16), parcel] {
+            let again = target.deliver(&again, &Try::new(&clock, 60_000)).await;
+            let Delivery::Recorded(again) = again else { panic!("not recorded") };
+            assert_eq!((again.replayed, again.receipt_bytes), (true, first.receipt_bytes.clone()));
+        }
+        assert!(served.store.check().await.unwrap().is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_own_client_hears_that_a_chunk_is_too_large_and_that_another_stages() {
+    let limits = server::BodyLimits { body_bytes: 1500, ..server::BodyLimits::default() };
+    let served = Served::start(crate::served::memory(), limits).await;
+    let target = target(served.address).await;
+    let clock = SystemClock::new();
+    let large = target.deliver(&chunked(target.destination(), 1500, 2), &Try::new(&clock, 60_000)).await;
+    let Delivery::NotSent(cause) = large else { panic!("it was taken") };
+    assert_eq!(cause.next, NextTry::Smaller, "{}", cause.what);
+    // That one has staged nothing that counts; another content under its key waits for it.
+    let other = target.deliver(&chunked(target.destination(), 400, 8), &Try::new(&clock, 300)).await;
+    let Delivery::NotSent(cause) = other else { panic!("it did not wait") };
+    assert!(cause.retry_after_ms.is_some(), "{}", cause.what);
 }

@@ -31,6 +31,12 @@ async fn a_body_at_its_bound_and_beyond() {
 }
 
 #[tokio::test]
+async fn a_body_far_beyond_a_small_bound_still_hears_why() {
+    let served = with(|limits| limits.body_bytes = 1000).await;
+    served.send(push("k", "", vec![b' '; 20_000_000])).await.is_problem("too-large", &["1000 bytes"]);
+}
+
+#[tokio::test]
 async fn a_client_that_asks_first_is_refused_without_sending() {
     let served = with(|limits| limits.body_bytes = 1000).await;
     let mut stream = TcpStream::connect(served.address).await.unwrap();
