@@ -97,7 +97,7 @@ fn name() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn any_files_in_any_order_come_to_the_same_both_ways(
         contents in prop::collection::vec(content(), 1..4),
@@ -148,17 +148,64 @@ fn one_name_for_everything_is_folded_through_the_window() {
     assert!(same(&files, false, 3_000_000));
 }
 
+/// Names of tests in suite `s` whose items share a partition, found by trying.
+fn neighbours(count: usize) -> impl Iterator<Item = String> {
+    let names = (0..).map(|i| format!("t{i}")).filter(|name| {
+        let hash = domain::ItemName::new(["s"], None, name).hash();
+        hash.0[0] == 7 && hash.0[1] < 0x40
+    });
+    names.take(count)
+}
+
+/// A suite of these tests, each with `rest` after its name.
+fn suite(names: impl Iterator<Item = String>, rest: &str) -> String {
+    let cases: Vec<String> = names.map(|name| format!("<testcase name='{name}' {rest}\n")).collect();
+    format!("<testsuite name='s'>{}</testsuite>", cases.concat())
+}
+
+#[test]
+fn few_repeats_among_many_items_are_folded_beside_them() {
+    let (attempt, last) = (suite(neighbours(2), "><error/></testcase>"), suite(neighbours(60), "time='1.5'/>"));
+    let files: [(&str, &[u8]); 2] = [("r.xml", last.as_bytes()), ("test_attempts/attempt_1.xml", attempt.as_bytes())];
+    assert!(same(&files, false, 0));
+    let (gathering, _) = gather(&files, false, 0);
+    let Gathered::Spilled(spilled) = gathering.outcomes else { unreachable!() };
+    assert_eq!((spilled.len(), spilled.counts().flaky), (60, 2));
+}
+
+#[test]
+fn what_a_time_means_is_found_out_after_it_was_spilled() {
+    let report = |sure| {
+        let times = ["1,234", "2,345", sure].into_iter().enumerate();
+        let cases: Vec<String> = times.map(|(i, time)| format!("<testcase name='t{i}' time='{time}'/>")).collect();
+        format!("<testsuite name='s'>{}</testsuite>", cases.concat())
+    };
+    for (sure, first_us) in [("0,25", 1_234_000), ("0.25", 1_234_000_000), ("3,456", 1_234_000_000)] {
+        let report = report(sure);
+        for memory_bytes in [0, 300, 500, 700] {
+            assert!(same(&[("r.xml", report.as_bytes())], false, memory_bytes), "{sure} {memory_bytes}");
+        }
+        let (gathering, _) = gather(&[("r.xml", report.as_bytes())], false, 0);
+        let Gathered::Spilled(spilled) = gathering.outcomes else { unreachable!() };
+        let outcomes: Vec<_> = spilled.parts().flat_map(|part| part.unwrap().outcomes).collect();
+        let first = outcomes.iter().find(|outcome| outcome.item.name() == "t0").unwrap();
+        assert_eq!(first.duration_us.map(|us| us.0), Some(first_us), "{sure}");
+    }
+}
+
+#[test]
+fn a_record_may_be_larger_than_the_window() {
+    let rerun = format!("<rerunFailure>{}</rerunFailure>", "r".repeat(60_000));
+    let report = suite(neighbours(3), &format!("><failure/>{}</testcase>", rerun.repeat(50)));
+    assert!(same(&[("r.xml", report.as_bytes())], false, 0));
+    let twice = format!("<testsuites>{report}{report}</testsuites>");
+    assert!(same(&[("r.xml", twice.as_bytes())], false, 0));
+}
+
 #[test]
 fn large_records_make_small_parts() {
     let text = "z".repeat(60_000);
-    let case = |i| format!("<testcase name='t{i}'><failure>{text}</failure></testcase>\n");
-    // Of some thousand names those that share a partition: found by trying.
-    let names = (0..400_000).filter(|i| {
-        let hash = domain::ItemName::new(["s"], None, &format!("t{i}")).hash();
-        hash.0[0] == 7 && hash.0[1] < 0x40
-    });
-    let cases: String = names.take(200).map(case).collect();
-    let report = format!("<testsuite name='s'>{cases}</testsuite>");
+    let report = suite(neighbours(200), &format!("><failure>{text}</failure></testcase>"));
     assert!(same(&[("r.xml", report.as_bytes())], false, 1_000_000));
     let (gathering, _) = gather(&[("r.xml", report.as_bytes())], false, 1_000_000);
     let Gathered::Spilled(spilled) = gathering.outcomes else { unreachable!() };
