@@ -9,13 +9,24 @@ use domain::listing::{
 };
 use domain::protocol::{DifferenceClass, Doubt, Refusal};
 use domain::round::{RoundChoice, RoundChoiceError};
-use domain::{Counts, CycleName, ItemHash, ItemName, ProjectId, Push, PushId, PushKey};
+use domain::{Counts, CycleName, ItemHash, ItemName, Manifest, ProjectId, Push, PushId, PushKey};
 
 use crate::StoreError;
+use crate::staged::{Begun, Cancelled, Chunk, Collected, Committed, EpochOf, Fence, Lifetime, Put, StagingReport};
 
 /// The recorder's clock reading as RFC 3339 in UTC. It is kept for people and decides nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordedAt(pub String);
+
+/// The recorder's clock as it reads now: a text for people, and milliseconds since the Unix epoch, which tell only what
+/// is idle (when to let another client take over, when to collect) and never what is recorded or counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Now {
+    /// For people.
+    pub at: RecordedAt,
+    /// Milliseconds.
+    pub ms: u64,
+}
 
 /// The answer to an accepted delivery or promotion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +54,20 @@ pub enum Recorded {
     /// Recorded, replayed or laid over.
     Accepted(Answer),
     /// Refused for good; nothing of it is recorded, but the refusal is logged.
-    Refused {
-        /// Why.
-        refusal: Refusal,
-        /// Names of recorded items that the refusal gives as samples.
-        recorded_samples: Vec<ItemName>,
-    },
+    Refused(Refused),
+    /// Another delivery is staging under the key: nothing is recorded, and nothing is refused for good.
+    Fenced(Fence),
+}
+
+/// A delivery that is refused for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub refusal: Refusal,
+    /// Names of offered items that the refusal gives as samples, as far as they are known.
+    pub offered_samples: Vec<ItemName>,
+    /// Names of recorded items that the refusal gives as samples.
+    pub recorded_samples: Vec<ItemName>,
 }
 
 /// A person's decision that a revision's verdicts count.
@@ -145,10 +164,30 @@ pub struct Damage {
 pub trait Store: Send + Sync + 'static {
     /// Lets `domain::protocol` decide on a delivery and carries the decision out: key, outcomes, counts and receipt in
     /// one transaction that is durable before this returns.
-    async fn record(&self, push: Arc<Push>, at: RecordedAt) -> Result<Recorded, StoreError>;
+    /// What is staged under the key beside it, `domain::staging` decides.
+    async fn record(&self, push: Arc<Push>, now: Now) -> Result<Recorded, StoreError>;
+
+    /// Begins or resumes a staged push, or answers from what is recorded under its key.
+    async fn begin(&self, manifest: Arc<Manifest>, now: Now) -> Result<Begun, StoreError>;
+
+    /// Stages one chunk: durable before this returns, visible to no reader.
+    async fn put(&self, chunk: Arc<Chunk>, now: Now) -> Result<Put, StoreError>;
+
+    /// Makes an epoch visible, whole, in one transaction whose length doesn't grow with the outcomes.
+    async fn commit(&self, epoch: EpochOf, now: Now) -> Result<Committed, StoreError>;
+
+    /// Ends an epoch: nothing of it is or becomes visible.
+    async fn cancel(&self, epoch: EpochOf, now: Now) -> Result<Cancelled, StoreError>;
+
+    /// What is staged under a key right now: its newest epoch, if that is open.
+    async fn staging(&self, project: &ProjectId, push: PushId, now: Now) -> Result<Option<StagingReport>, StoreError>;
+
+    /// Collects: gives up epochs that were seen idle for a lifetime, twice, and deletes some rows of epochs that ended
+    /// without becoming visible. To be called again while it says that there is more.
+    async fn collect(&self, lifetime: Lifetime, now: Now) -> Result<Collected, StoreError>;
 
     /// Makes a revision's verdicts count, in one durable transaction.
-    async fn promote(&self, promotion: Promotion, at: RecordedAt) -> Result<Promoted, StoreError>;
+    async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError>;
 
     /// Closes, pins or unpins a round (by id, run value or unique beginning). May be repeated.
     async fn set_round(
@@ -159,7 +198,7 @@ pub trait Store: Send + Sync + 'static {
         action: RoundAction,
     ) -> Found<CycleReport>;
 
-    /// Deletes a round with its pushes and leaves a tombstone for every key.
+    /// Deletes a round with its pushes, also those that are only staged, and leaves a tombstone for every key.
     async fn drop_round(&self, project: &ProjectId, cycle: &CycleName, round: &str) -> Found<u64>;
 
     /// Projects, by name.
@@ -202,6 +241,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Every contradiction in the store: counts against a recount, orphans, doubles, digests.
     async fn check(&self) -> Result<Vec<Damage>, StoreError>;
+
+    /// Makes derived data (counts) anew where `check` finds it wrong, and nothing else; gives what it mended.
+    async fn repair(&self) -> Result<Vec<Damage>, StoreError>;
 
     /// Cheap: can the store be read?
     async fn ready(&self) -> Result<(), StoreError>;

@@ -10,13 +10,21 @@ mod error;
 mod memory;
 mod receipts;
 mod sqlite;
+mod staged;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use api::{Absent, Answer, Damage, Found, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store};
+pub use api::{
+    Absent, Answer, Damage, Found, Now, Promoted, Promotion, Recorded, RecordedAt, Refused, RoundAction, Store,
+};
 pub use error::StoreError;
 pub use memory::MemoryStore;
+#[cfg(feature = "failpoints")]
+pub use sqlite::FAIL_POINTS;
+pub use staged::{
+    Begun, Cancelled, Chunk, Collected, Committed, EpochOf, Fence, Lifetime, Put, Staging, StagingReport, Stored,
+};
 
 /// Opens the store at an address: `sqlite:PATH`, created and migrated if need be. Blocks for as long as that takes.
 ///

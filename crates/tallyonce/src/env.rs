@@ -10,9 +10,21 @@ use domain::ci::Env;
 pub(crate) const TOKEN: &str = "TALLYONCE_TOKEN";
 /// What `serve` logs, as a filter: `info`, `debug`, `server=trace`.
 pub(crate) const LOG: &str = "TALLYONCE_LOG";
-/// Where a binary built with `failpoints` kills itself: `POINT` or `POINT:NTH`.
+/// Where a binary built with `failpoints` kills itself; see `points`.
 #[cfg(feature = "failpoints")]
 pub(crate) const KILL_AT: &str = "TALLYONCE_KILL_AT";
+/// Where it waits.
+#[cfg(feature = "failpoints")]
+pub(crate) const HOLD_AT: &str = "TALLYONCE_HOLD_AT";
+/// Where it meets an error.
+#[cfg(feature = "failpoints")]
+pub(crate) const FAIL_AT: &str = "TALLYONCE_FAIL_AT";
+/// Which points it writes down as it passes them.
+#[cfg(feature = "failpoints")]
+pub(crate) const TRACE_AT: &str = "TALLYONCE_TRACE_AT";
+/// Which mutant it is.
+#[cfg(feature = "failpoints")]
+pub(crate) const MUTANT: &str = "TALLYONCE_MUTANT";
 
 /// What the process was started with.
 #[derive(Debug)]

@@ -8,17 +8,18 @@ mod exit;
 mod failure;
 mod inputs;
 mod interrupt;
-#[cfg(feature = "failpoints")]
-mod kill;
 mod object;
 mod output;
 mod parse;
+#[cfg(feature = "failpoints")]
+mod points;
 mod progress;
 #[cfg(test)]
 mod reference;
 mod render;
 mod repository;
 mod settings;
+mod spilled;
 mod telemetry;
 
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ fn run() -> Exit {
     };
     let output = Output::new(cli.globals.quiet, cli.globals.verbose, cli.globals.no_progress);
     #[cfg(feature = "failpoints")]
-    if let Err(failure) = kill::arm(&around.env) {
+    if let Err(failure) = points::arm(&around.env) {
         return ended(output, Err(failure));
     }
     ended(output, commands::run(cli, &matches, &around, output))
