@@ -3,6 +3,7 @@
 
 use domain::manifest::ranges;
 use domain::wire::StoredReceipt;
+use domain::problem::Retry;
 use domain::{Problem, ProblemCode, Receipt};
 use serde_json::value::RawValue;
 use store::{Fence, StoreError, Stored};
@@ -118,7 +119,8 @@ pub(crate) fn chunk_mismatch(chunk: u32) -> Problem {
          was compressed anew and came out otherwise. Nothing was staged by this request, and what is staged stays. Send \
          the bytes that the manifest was made of, or begin again with a manifest of these."
     );
-    Problem::new(ProblemCode::DigestMismatch, words)
+    // They arrived as they were sent, so sending them again would change nothing.
+    Problem { retry: Retry::Begin, ..Problem::new(ProblemCode::DigestMismatch, words) }
 }
 
 /// A number beyond the manifest's.
