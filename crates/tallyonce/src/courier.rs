@@ -1,9 +1,11 @@
 //! Hands parcels of one command to one target, within one deadline, and settles their outbox entries.
 //! Must not know reports, keys or flags.
 
+use std::path::Path;
+
 use delivery::{
-    Clock as _, Ended, Entry, EntryLock, LockError, Outbox, OutboxError, Parcel, RetryPolicy, Stop, SystemClock,
-    Target, deliver, settle,
+    Clock as _, Ended, Entry, EntryLock, Keep, LockError, Loose, Outbox, OutboxError, Parcel, RetryPolicy, Stop,
+    SystemClock, Target, Terms, deliver, settle,
 };
 use domain::{Cause, Delivery};
 use rand::rngs::StdRng;
@@ -34,7 +36,7 @@ pub(crate) struct Courier {
     clock: SystemClock,
     deadline_ms: u64,
     stop: Stop,
-    jitter: StdRng,
+    random: StdRng,
     output: Output,
 }
 
@@ -42,16 +44,35 @@ impl Courier {
     /// To this target, until the deadline, counted from now.
     pub(crate) fn new(target: Box<dyn Target>, deadline: std::time::Duration, stop: Stop, output: Output) -> Self {
         let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-        Self { target, clock: SystemClock::new(), deadline_ms, stop, jitter: rand::make_rng(), output }
+        Self { target, clock: SystemClock::new(), deadline_ms, stop, random: rand::make_rng(), output }
     }
 
-    /// Delivers one parcel, whoever keeps it.
-    pub(crate) async fn deliver(&mut self, parcel: &Parcel) -> Ended {
+    /// Delivers one parcel that is kept there.
+    async fn deliver(&mut self, parcel: &Parcel, keep: &mut dyn Keep) -> Ended {
         let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
-        let policy = RetryPolicy::within(left_ms);
         let mut watcher = Watcher::new(self.output, parcel.header.key.as_str());
-        let mut see = |progress| watcher.see(progress);
-        deliver(&*self.target, parcel, &policy, &self.clock, &mut self.jitter, &self.stop, &mut see).await
+        let terms = Terms {
+            policy: RetryPolicy::within(left_ms),
+            clock: &self.clock,
+            random: &mut self.random,
+            stop: &self.stop,
+            progress: &mut |progress| watcher.see(&progress),
+        };
+        deliver(&*self.target, parcel, keep, terms).await
+    }
+
+    /// Delivers a parcel that its file keeps, whatever becomes of it; another cut of it would lie in `scratch`.
+    pub(crate) async fn deliver_loose(&mut self, parcel: &Parcel, scratch: &Path) -> Ended {
+        let ended = self.deliver(parcel, &mut Loose::beside(scratch)).await;
+        self.tidy(&ended).await;
+        ended
+    }
+
+    /// Once nobody waits for an answer.
+    async fn tidy(&self, ended: &Ended) {
+        if matches!(ended.delivery, Delivery::Recorded(_)) && !self.stop.is_requested() {
+            self.target.tidy().await;
+        }
     }
 
     /// Keeps a fresh parcel, delivers what the outbox holds of the same key from before, then itself, and settles both.
@@ -69,10 +90,14 @@ impl Courier {
         let mut entry = entry;
         for _ in 0..TURNS_MAX {
             match entry.lock() {
-                Ok(lock) => {
-                    let ended = self.deliver(parcel).await;
+                Ok(mut lock) => {
+                    // An earlier process may have kept it in smaller chunks, which the receiver has in part.
+                    let recut = entry.header().form != parcel.header.form;
+                    let kept = if recut { load(&entry)? } else { parcel.clone() };
+                    let ended = self.deliver(&kept, &mut lock).await;
                     let settled = settle(&entry, &ended);
                     drop(lock);
+                    self.tidy(&ended).await;
                     object.ended(&ended, kept_in(&entry))?;
                     return self.settled(settled, object);
                 }
@@ -82,7 +107,7 @@ impl Courier {
                 Err(error @ LockError::Io { .. }) => return Err(outbox_failure(&error)),
             }
         }
-        let ended = self.deliver(parcel).await;
+        let ended = self.deliver_loose(parcel, outbox.folder()).await;
         // The other process may have removed its entry with a receipt that we have not seen.
         let kept = if matches!(ended.delivery, Delivery::Recorded(_)) { None } else { put(outbox, parcel).ok() };
         object.ended(&ended, kept.as_ref().map_or(Kept::Nowhere, kept_in))
@@ -133,14 +158,15 @@ impl Courier {
     /// # Errors
     /// It is not recorded.
     pub(crate) async fn flush(&mut self, entry: &Entry, object: &mut PushObject) -> Result<Flushed, Failure> {
-        let Some(lock) = self.take(entry).await? else {
+        let Some(mut lock) = self.take(entry).await? else {
             self.output.note(&format!("{} was delivered by another process meanwhile", entry.path().display()));
             return Ok(Flushed::Elsewhere);
         };
-        let parcel = entry.load().map_err(|error| outbox_failure(&error))?;
-        let ended = self.deliver(&parcel).await;
+        let parcel = load(entry)?;
+        let ended = self.deliver(&parcel, &mut lock).await;
         let settled = settle(entry, &ended);
         drop(lock);
+        self.tidy(&ended).await;
         object.ended(&ended, kept_in(entry))?;
         self.settled(settled, object)?;
         Ok(Flushed::Here)
@@ -191,6 +217,10 @@ pub(crate) fn behind(earlier: &Entry, own: &Entry, what: &str) -> Failure {
 /// The outbox cannot keep it.
 pub(crate) fn put(outbox: &Outbox, parcel: &Parcel) -> Result<Entry, Failure> {
     outbox.put(parcel).map_err(|error| outbox_failure(&error))
+}
+
+fn load(entry: &Entry) -> Result<Parcel, Failure> {
+    entry.load().map_err(|error| outbox_failure(&error))
 }
 
 /// The outbox cannot do what it is for.

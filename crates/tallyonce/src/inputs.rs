@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use reports::{Collected, Collector, ReadOptions, ReportError};
+use reports::{Collector, Gathered, Gathering, ReadOptions, ReportError, Spill, SpillingCollector};
 
 use crate::failure::Failure;
 
@@ -14,6 +14,8 @@ use crate::failure::Failure;
 const ENDINGS: [&str; 3] = [".xml", ".xml.gz", ".xml.zst"];
 /// Folders that hold no reports of this run.
 const NEVER_SEARCHED: [&str; 3] = [".git", ".tallyonce", "node_modules"];
+/// How much of the outcomes is held in memory while reports are read, in bytes.
+const MEMORY_BYTES: usize = 48 * 1024 * 1024;
 /// Folders within folders; deeper ones are a loop or a mistake.
 const DEPTH_MAX: usize = 64;
 
@@ -28,17 +30,29 @@ pub(crate) struct Wish<'a> {
     pub allow_empty: bool,
     /// Our own files, which are never inputs: the outbox, the store, the sealed file.
     pub never: Vec<PathBuf>,
+    /// Where outcomes go that are too many for memory, in a file without a name.
+    pub spill: PathBuf,
 }
 
 /// What was read.
 #[derive(Debug)]
 pub(crate) struct Reports {
     /// Outcomes and figures.
-    pub collected: Collected,
+    pub collected: Gathering,
     /// Files that were left out, and why.
     pub notes: Vec<String>,
     /// Files that could not be read at all although `--partial` was given.
     pub lost: Vec<String>,
+}
+
+impl Reports {
+    /// How many items they hold.
+    pub(crate) fn items(&self) -> u64 {
+        match &self.collected.outcomes {
+            Gathered::Held { outcomes, .. } => outcomes.len() as u64,
+            Gathered::Spilled(spilled) => spilled.len(),
+        }
+    }
 }
 
 /// One input.
@@ -64,7 +78,8 @@ pub(crate) fn read(wish: &Wish<'_>) -> Result<Reports, Failure> {
     let mut errors = std::mem::take(&mut search.errors);
     let mut notes = std::mem::take(&mut search.notes);
     let mut lost = Vec::new();
-    let mut collector = Collector::new(wish.options.clone());
+    let spill = Spill { folder: wish.spill.clone(), memory_bytes: MEMORY_BYTES };
+    let mut collector = Collector::spilling(wish.options.clone(), spill);
     let mut read = 0_usize;
     for input in &search.inputs {
         match add(&mut collector, input) {
@@ -74,6 +89,8 @@ pub(crate) fn read(wish: &Wish<'_>) -> Result<Reports, Failure> {
             {
                 notes.push(format!("{} is no test report, left out", shown(input)));
             }
+            // Our own disk is no damage of a report.
+            Err(error @ ReportError::Spill { .. }) => return Err(no_room(&error)),
             Err(error) if wish.options.partial => lost.push(error.to_string()),
             Err(error) => errors.push(error.to_string()),
         }
@@ -84,14 +101,18 @@ pub(crate) fn read(wish: &Wish<'_>) -> Result<Reports, Failure> {
     if read == 0 && !lost.is_empty() {
         errors.append(&mut lost);
     }
-    if errors.is_empty() {
-        Ok(Reports { collected: collector.finish(), notes, lost })
-    } else {
-        Err(Failure::unreadable(errors))
+    if !errors.is_empty() {
+        return Err(Failure::unreadable(errors));
     }
+    let collected = collector.gather().map_err(|error| no_room(&error))?;
+    Ok(Reports { collected, notes, lost })
 }
 
-fn add(collector: &mut Collector, input: &Input) -> Result<(), ReportError> {
+fn no_room(error: &ReportError) -> Failure {
+    Failure::machine(error.to_string(), "Free space, or name an --outbox on a disk with room for the reports.")
+}
+
+fn add(collector: &mut SpillingCollector, input: &Input) -> Result<(), ReportError> {
     match input {
         Input::Stdin => collector.add("-", std::io::stdin().lock()),
         Input::Named(path) | Input::Found(path) => {
@@ -245,7 +266,13 @@ mod tests {
     }
 
     fn wish(paths: &[String]) -> Wish<'_> {
-        Wish { paths, options: ReadOptions::standard(), allow_empty: false, never: Vec::new() }
+        Wish {
+            paths,
+            options: ReadOptions::standard(),
+            allow_empty: false,
+            never: Vec::new(),
+            spill: std::env::temp_dir(),
+        }
     }
 
     fn at(folder: &tempfile::TempDir, names: &[&str]) -> Vec<String> {
@@ -264,7 +291,7 @@ mod tests {
         ]);
         let paths = at(&folder, &["r"]);
         let reports = read(&wish(&paths)).unwrap();
-        assert_eq!(reports.collected.outcomes.len(), 2);
+        assert_eq!(reports.items(), 2);
         assert_eq!(reports.notes.len(), 1, "{:?}", reports.notes);
         assert!(reports.notes[0].contains("pom.xml"));
     }
@@ -298,7 +325,7 @@ mod tests {
         wish.never = vec![folder.path().join("box"), folder.path().join("t.db")];
         let reports = read(&wish).unwrap();
         assert_eq!(reports.collected.summary.files, 1);
-        assert_eq!(reports.collected.outcomes.len(), 1);
+        assert_eq!(reports.items(), 1);
     }
 
     #[test]
@@ -307,7 +334,7 @@ mod tests {
         let paths = at(&folder, &["x", "x/*.xml"]);
         assert_eq!(read(&wish(&paths)).unwrap_err().exit.number(), 3);
         let wish = Wish { allow_empty: true, ..wish(&paths) };
-        assert!(read(&wish).unwrap().collected.outcomes.is_empty());
+        assert!(read(&wish).unwrap().items() == 0);
     }
 
     #[test]
@@ -319,6 +346,6 @@ mod tests {
         let mut wish = wish(&paths);
         wish.options.partial = true;
         let reports = read(&wish).unwrap();
-        assert_eq!((reports.collected.outcomes.len(), reports.collected.damage.len(), reports.lost.len()), (1, 1, 1));
+        assert_eq!((reports.items(), reports.collected.damage.len(), reports.lost.len()), (1, 1, 1));
     }
 }

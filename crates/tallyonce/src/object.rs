@@ -57,8 +57,12 @@ pub(crate) struct PushObject {
 pub(crate) struct DeliveryObject {
     /// Tries.
     pub attempts: u32,
-    /// Parts it was sent in.
+    /// Parts it is sent in: 1 where one request holds all.
     pub chunks: u32,
+    /// Parts that were sent and taken, over all tries; fewer where an earlier delivery had sent some.
+    pub chunks_sent: u32,
+    /// True if it went on with what an earlier delivery had begun to stage.
+    pub resumed: bool,
     /// From the first try to the end.
     pub elapsed_ms: u64,
     /// Size of what each try sends.
@@ -142,8 +146,15 @@ impl PushObject {
     /// # Errors
     /// It is not recorded.
     pub(crate) fn ended(&mut self, ended: &Ended, kept: Kept<'_>) -> Result<(), Failure> {
-        let Ended { delivery, attempts, elapsed_ms, bytes, interrupted } = ended;
-        self.delivery = DeliveryObject { attempts: *attempts, chunks: 1, elapsed_ms: *elapsed_ms, bytes: *bytes };
+        let Ended { delivery, interrupted, .. } = ended;
+        self.delivery = DeliveryObject {
+            attempts: ended.attempts,
+            chunks: ended.chunks,
+            chunks_sent: ended.chunks_sent,
+            resumed: ended.resumed,
+            elapsed_ms: ended.elapsed_ms,
+            bytes: ended.bytes,
+        };
         let failure = match delivery {
             Delivery::Recorded(handed) => {
                 self.handed(handed);

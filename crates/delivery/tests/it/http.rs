@@ -9,7 +9,7 @@ use domain::{Delivery, NextTry, Outcome, Problem, ProblemCode, outcome::Status};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
-use crate::staged::staging;
+use crate::staged_http::staging;
 use crate::support::{KEY, Play, answer, hand, outcome, pack, push, push_of, recorded, server};
 
 pub(crate) fn settings() -> HttpSettings {

@@ -17,5 +17,6 @@ mod outbox;
 mod parcel;
 mod points;
 mod staged;
+mod staged_http;
 mod support;
 mod tls;

@@ -142,7 +142,8 @@ impl Flush<'_> {
     async fn deliver_sealed(&mut self, path: &Path, parcel: &Parcel, object: &mut PushObject) -> Result<(), Failure> {
         self.check(path, parcel)?;
         let parcel = parcel.addressed_to(&self.to);
-        let ended = self.courier()?.deliver(&parcel).await;
+        let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let ended = self.courier()?.deliver_loose(&parcel, beside).await;
         // The file stays whatever happens: it is the caller's.
         object.ended(&ended, Kept::Sealed)
     }
@@ -163,7 +164,7 @@ impl Flush<'_> {
         if !key_fits(&parcel.header.key, place) {
             wrong.push(format!("its key {} is not of the round that it claims", parcel.header.key));
         }
-        if wrong.is_empty() && parcel.push().is_err() {
+        if wrong.is_empty() && parcel.check().is_err() {
             wrong.push("its body is not what its header says".to_owned());
         }
         if wrong.is_empty() {

@@ -1,14 +1,12 @@
 //! `tallyonce push`: reports into a push, the push into the outbox, from there to its destination.
 //! Must not decide what counts, and must not send before the outbox has it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use delivery::{Clock as _, Destination, Outbox, Parcel, SystemClock};
+use delivery::{Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, SystemClock};
 use domain::ci::{Identity, identify};
-use domain::push::ContentId;
-use domain::{Incarnation, Origin, Outcomes, Place, Push, Sender};
-use reports::ReadOptions;
+use domain::{Incarnation, Origin, Outcomes, Place, Sender, limits};
+use reports::{Gathered, ReadOptions};
 
 use crate::commands::summary;
 use crate::courier::{self, Courier};
@@ -23,6 +21,7 @@ use crate::repository::Repository;
 use crate::settings::Setting;
 use crate::settings::place::Hints;
 use crate::settings::push::PushSettings;
+use crate::spilled::OutOfFile;
 
 /// Pushes, and prints what became of it.
 ///
@@ -62,40 +61,30 @@ async fn push(
     for note in &reports.notes {
         output.note(&format!("note: {note}"));
     }
-    let push = Arc::new(compose(settings, &identity, &target.place, reports)?);
+    let (label, outcomes) = compose(settings, &identity, &target.place, reports);
+    let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
+    let parcel = pack(label, outcomes, target.destination.as_ref(), scratch)?;
     let report = object.clone();
-    *object = PushObject { warnings: report.warnings, report: report.report, ..of(&push) };
+    *object = PushObject { warnings: report.warnings, report: report.report, ..PushObject::of(&parcel.header) };
+    object.delivery.chunks = parcel.header.chunks.len() as u32;
     if settings.dry_run {
-        object.counts = Some(push.outcomes.counts());
-        object.delivery.chunks = 1;
+        object.counts = Some(parcel.header.counts);
         object.ends(State::DryRun, Exit::Success);
         if !settings.json {
             output.result(&summary::dry_run(object, settings, &identity, &target.settings));
         }
         return Ok(Exit::Success);
     }
+    object.delivery.bytes = parcel.header.body_bytes();
     if let Some(path) = &settings.seal {
         if settings.place.typed_destination() {
             let warning =
                 "--to is not used with --seal: nothing is sent, and `tallyonce flush` says where to".to_owned();
             warn(output, object, &[warning]);
         }
-        return seal(path, push, settings.json, output, object);
+        return seal(path, &parcel, settings.json, output, object);
     }
-    send(settings, &target, push, output, object).await
-}
-
-fn of(push: &Push) -> PushObject {
-    PushObject {
-        key: Some(push.key.clone()),
-        project: Some(push.place.project.clone()),
-        cycle: Some(push.place.cycle.clone()),
-        round: Some(push.place.round.clone()),
-        job: push.place.job.clone(),
-        shard: push.place.shard,
-        push: Some(domain::PushId::of(&push.place.project, &push.key)),
-        ..PushObject::new()
-    }
+    send(settings, &target, &parcel, output, object).await
 }
 
 /// Where the push belongs, and where it goes.
@@ -106,6 +95,8 @@ struct Target {
     destination: Option<Destination>,
     /// The settings for `--dry-run`, with their sources.
     settings: Vec<(&'static str, String)>,
+    /// Where a large push lies until its file is written: on the disk that will keep it.
+    scratch: PathBuf,
 }
 
 impl Target {
@@ -136,8 +127,15 @@ impl Target {
             },
             destination: destination.map(|setting| setting.value),
             settings: shown,
+            scratch: existing(settings.seal.as_ref().unwrap_or(&settings.outbox.value)),
         })
     }
+}
+
+/// The nearest folder that is there already. What is written there has no name, so that reading leaves nothing behind.
+fn existing(path: &Path) -> PathBuf {
+    let there = path.ancestors().find(|folder| folder.is_dir());
+    there.unwrap_or(Path::new(".")).to_owned()
 }
 
 fn line<T: std::fmt::Display>(name: &'static str, setting: &Setting<T>) -> (&'static str, String) {
@@ -162,8 +160,14 @@ fn read(settings: &PushSettings, target: &Target) -> Result<Reports, Failure> {
             never.push(PathBuf::from(name));
         }
     }
-    let options = ReadOptions { format: settings.format, partial: settings.partial, ..ReadOptions::standard() };
-    inputs::read(&Wish { paths: &settings.paths, options, allow_empty: settings.allow_empty, never })
+    let options = ReadOptions {
+        format: settings.format,
+        partial: settings.partial,
+        outcomes_max: limits::STAGED_OUTCOMES_MAX,
+        ..ReadOptions::standard()
+    };
+    let (spill, allow_empty) = (target.scratch.clone(), settings.allow_empty);
+    inputs::read(&Wish { paths: &settings.paths, options, allow_empty, never, spill })
 }
 
 /// What its sender should hear about the reports.
@@ -172,7 +176,7 @@ fn doubts(settings: &PushSettings, reports: &Reports) -> Vec<String> {
     let mut doubts: Vec<String> = collected.warnings.iter().map(ToString::to_string).collect();
     doubts.extend(collected.damage.iter().map(ToString::to_string));
     doubts.extend(reports.lost.iter().map(|lost| format!("left out, the push is incomplete: {lost}")));
-    if collected.outcomes.is_empty() && !settings.allow_empty {
+    if reports.items() == 0 && !settings.allow_empty {
         doubts.push(
             "no test is in the reports: an empty push is recorded; look whether the runner found its tests".into(),
         );
@@ -180,13 +184,10 @@ fn doubts(settings: &PushSettings, reports: &Reports) -> Vec<String> {
     doubts
 }
 
-fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports: Reports) -> Result<Push, Failure> {
+/// What is said of the outcomes, and the outcomes.
+fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports: Reports) -> (Label, Gathered) {
     let collected = reports.collected;
-    let incomplete = !collected.damage.is_empty() || !reports.lost.is_empty();
-    let outcomes = Outcomes::from_hashed(collected.hashes, collected.outcomes)
-        .map_err(|doubled| Failure::unreadable(vec![doubled.to_string()]))?;
-    let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
-    Ok(Push {
+    let label = Label {
         key: identity.key.clone(),
         place: place.clone(),
         origin: Origin {
@@ -204,60 +205,66 @@ fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports:
         on_difference: settings.on_difference.value,
         outside_ci: !identity.in_ci(),
         expect: settings.expect,
+        incomplete: !collected.damage.is_empty() || !reports.lost.is_empty(),
         files: collected.files,
         report: collected.summary,
-        incomplete,
-        outcomes,
-        content,
-    })
+        raw_body: None,
+    };
+    (label, collected.outcomes)
 }
 
-fn seal(
-    path: &std::path::Path,
-    push: Arc<Push>,
-    json: bool,
-    output: Output,
-    object: &mut PushObject,
-) -> Result<Exit, Failure> {
-    let place = push.place.clone();
-    let parcel = Parcel::pack_for_any(push, SystemClock::new().utc_rfc3339()).map_err(|error| packing(&error))?;
+fn pack(
+    label: Label,
+    outcomes: Gathered,
+    destination: Option<&Destination>,
+    scratch: Scratch<'_>,
+) -> Result<Parcel, Failure> {
+    let packing = Packing { destination, created_at: SystemClock::new().utc_rfc3339(), scratch };
+    let packed = match outcomes {
+        Gathered::Held { hashes, outcomes } => Outcomes::from_hashed(hashes, outcomes)
+            .map_err(delivery::PackError::from)
+            .and_then(|outcomes| packing.pack(label, Contents::Held(outcomes))),
+        Gathered::Spilled(spilled) => packing.pack(label, Contents::Streamed(&OutOfFile(spilled))),
+    };
+    packed.map_err(|error| cannot_pack(&error))
+}
+
+fn cannot_pack(error: &delivery::PackError) -> Failure {
+    match error {
+        delivery::PackError::Encode(_) | delivery::PackError::Source(_) => courier::outbox_failure(error),
+        _ => Failure::unreadable(vec![error.to_string()]),
+    }
+}
+
+fn seal(path: &Path, parcel: &Parcel, json: bool, output: Output, object: &mut PushObject) -> Result<Exit, Failure> {
     parcel.seal(path).map_err(|error| {
         Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
     })?;
-    object.delivery.chunks = 1;
-    object.delivery.bytes = parcel.body.len() as u64;
     object.ends(State::Sealed, Exit::Success);
     if !json {
-        output.note(&summary::sealed(path, &place));
+        output.note(&summary::sealed(path, &parcel.header.place));
     }
     Ok(Exit::Success)
-}
-
-fn packing(error: &delivery::PackError) -> Failure {
-    Failure::unreadable(vec![error.to_string()])
 }
 
 async fn send(
     settings: &PushSettings,
     target: &Target,
-    push: Arc<Push>,
+    parcel: &Parcel,
     output: Output,
     object: &mut PushObject,
 ) -> Result<Exit, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
     let stop = interrupt::on_signals()?;
-    let bad = push.outcomes.counts().any_bad();
-    let parcel = Parcel::pack(push, destination, SystemClock::new().utc_rfc3339()).map_err(|error| packing(&error))?;
-    object.delivery.chunks = 1;
-    object.delivery.bytes = parcel.body.len() as u64;
+    let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
     object.at_server(repository.server());
     let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
-    let entry = courier::put(&outbox, &parcel)?;
+    let entry = courier::put(&outbox, parcel)?;
     let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
     let mut courier = Courier::new(opened, settings.deadline.value, stop, output);
     let before = object.warnings.len();
-    courier.hand_over(&outbox, entry, &parcel, object).await?;
+    courier.hand_over(&outbox, entry, parcel, object).await?;
     for warning in &object.warnings[before..] {
         output.warning(warning);
     }

@@ -6,6 +6,7 @@ mod flow;
 mod help;
 mod outbox;
 mod reading;
+mod staged;
 mod usage;
 mod words;
 

@@ -122,7 +122,7 @@ fn the_object_has_these_fields_in_this_order() {
             ["files", "outcomes", "passed", "failed", "errored", "skipped", "repeats", "damaged", "cut"].to_vec();
         report.sort_unstable();
         assert_eq!(inner("report").unwrap(), report);
-        assert_eq!(inner("delivery").unwrap(), ["attempts", "bytes", "chunks", "elapsed_ms"]);
+        assert_eq!(inner("delivery").unwrap(), ["attempts", "bytes", "chunks", "chunks_sent", "elapsed_ms", "resumed"]);
         if value["state"] != "sealed" {
             assert_eq!(inner("counts").unwrap(), ["errored", "failed", "flaky", "passed", "skipped", "total"]);
         }
