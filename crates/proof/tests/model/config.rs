@@ -242,6 +242,14 @@ pub(crate) const FULL: &[Config] = &[
     Config { name: "full: again, four epochs", epochs: 4, ..AGAIN },
     Config { name: "full: again, everything, two epochs", generations: 2, chunks: 1, ..SMALL },
     Config { name: "full: again, overlays, collection", ordinals: &[0, 1], gc: true, ..AGAIN_OVERLAYS },
+    Config { name: "full: again, three chunks, all ordinals", chunks: 3, ..AGAIN },
+    Config {
+        name: "full: again, everything, overlays",
+        generations: 2,
+        chunks: 1,
+        policy: OnDifference::Auto,
+        ..SMALL
+    },
     Config { name: "full: legs, executed again", generations: 2, ordinals: &[0, 1], epochs: 3, ..LEGS },
     Config {
         name: "full: contents, collection, promotion",

@@ -43,7 +43,7 @@ fn listed() -> Vec<Mutant> {
         Mutant("m10", PLACES, Decisions { content: any_place, ..P }, "S8"),
         Mutant("m11", LATE, slip(Slips { stores_failures: true, ..NO }), "P12"),
         Mutant("m12", ONE_CHUNK, Decisions { remembers: |past, late| if late { past.clear() }, ..P }, "S1"),
-        Mutant("m13", AGAIN_OVERLAYS, Decisions { remembers: |past, _| drop(past.drain(..past.len().saturating_sub(1))), ..P }, "S13"),
+        Mutant("m13", Config { ordinals: &[0], ..AGAIN_OVERLAYS }, Decisions { remembers: |past, _| drop(past.drain(..past.len().saturating_sub(1))), ..P }, "S13"),
         Mutant("m14", OVERLAYS, slip(Slips { counts_first: true, ..NO }), "S11"),
         Mutant("m15", SMALL, slip(Slips { links_nothing: true, ..NO }), "S4"),
         Mutant("m16", SMALL, slip(Slips { receipt_later: true, ..NO }), "S10"),
@@ -95,10 +95,10 @@ fn ours() -> Vec<Mutant> {
         // Work, not truth.
         Mutant("a contested key is forgotten", LEGS, slip(Slips { contests_nothing: true, ..NO }), "contested"),
         Mutant("a promotion is held against nothing", PROMOTIONS, Decisions { newest: |_, expected| expected, ..P }, "V3"),
-        Mutant("one request passes by what is staged", READERS, Decisions { one_shot: |_, _, _| OneShotDecision::Record { ends: None }, ..P }, "O2"),
+        Mutant("one request passes by what is staged", LEGS, Decisions { one_shot: |_, _, _| OneShotDecision::Record { ends: None }, ..P }, "O2"),
         Mutant("bindings forgotten", SMALL, Decisions { begin: forgets_bindings, ..P }, "B9"),
         Mutant("put into a dead epoch", SMALL, Decisions { put: put_into_the_dead, ..P }, "P6"),
-        Mutant("a lower ordinal takes over", AGAIN, Decisions { begin: lower_takes_over, ..P }, "B10"),
+        Mutant("a lower ordinal takes over", Config { ordinals: &[1, 2], ..AGAIN }, Decisions { begin: lower_takes_over, ..P }, "B10"),
         Mutant("an active epoch is taken over", SMALL, Decisions { begin: nobody_waits, ..P }, "B4"),
     ]
 }
