@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use delivery::{Ended, Handed, Outbox, settle};
+use delivery::{Ended, Form, Handed, Outbox, Scratch, settle};
 use domain::Delivery;
 
 use crate::support::{pack, push, receipt};
@@ -59,4 +59,59 @@ fn k9_leaves_the_entry_for_a_replay() {
     assert_eq!(outbox.entries().unwrap().0.len(), 1);
     assert!(settle(&entry, &ended).unwrap());
     assert_eq!(outbox.entries().unwrap().0.len(), 0);
+}
+
+#[test]
+fn a_put_that_dies_anywhere_leaves_nothing_or_all_of_it() {
+    for point in ["client:entry:written", "client:entry:synced", "client:entry:renamed", "client:entry:kept"] {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = Outbox::open(folder.path()).unwrap();
+        dies_at(point, || drop(outbox.put(&pack(push()))));
+        let (entries, broken) = outbox.entries().unwrap();
+        // Also under its temporary name it is whole by then.
+        assert_eq!((entries.len(), broken.len()), (1, 0), "{point}");
+        assert_eq!(*entries[0].load().unwrap().push().unwrap(), push(), "{point}");
+        outbox.put(&pack(push())).unwrap();
+        assert_eq!(outbox.entries().unwrap().0.len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn an_entry_that_is_cut_anew_is_whole_in_one_cut_or_the_other() {
+    for (point, forms) in [
+        ("k10", &[Form::Whole][..]),
+        ("client:recut:written", &[Form::Whole, Form::Chunks { bits: 0 }]),
+        ("client:recut:synced", &[Form::Whole, Form::Chunks { bits: 0 }]),
+        ("client:recut:renamed", &[Form::Chunks { bits: 0 }]),
+        ("client:recut:kept", &[Form::Chunks { bits: 0 }]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = Outbox::open(folder.path()).unwrap();
+        let parcel = pack(push());
+        let entry = outbox.put(&parcel).unwrap();
+        let finer = parcel.smaller(Scratch::Memory).unwrap().unwrap();
+        let mut lock = entry.lock().unwrap();
+        dies_at(point, || drop(lock.replace(&finer)));
+        drop(lock);
+        // Whatever lies beside it, each whole entry is this push, and the named one is there.
+        let (entries, _) = outbox.entries().unwrap();
+        let found: Vec<Form> = entries.iter().map(|entry| entry.header().form).collect();
+        assert_eq!(found, forms, "{point}");
+        for entry in &entries {
+            assert_eq!(entry.load().unwrap().push().unwrap().outcomes, push().outcomes, "{point}");
+        }
+        outbox.put(&parcel).unwrap();
+        assert_eq!(outbox.entries().unwrap().0.len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_removal_that_dies_has_removed_it() {
+    for point in ["client:remove:removed", "client:remove:synced"] {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = Outbox::open(folder.path()).unwrap();
+        let entry = outbox.put(&pack(push())).unwrap();
+        dies_at(point, || drop(entry.remove()));
+        assert!(outbox.entries().unwrap().0.is_empty(), "{point}");
+    }
 }
