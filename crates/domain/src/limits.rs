@@ -48,6 +48,8 @@ pub const FILES_MAX: usize = 100_000;
 pub const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A request body after inflating, in bytes, unless configured.
 pub const INFLATED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// A compressed report that a client reads piece by piece, after inflating, in bytes: one of 50 million tests fits.
+pub const STAGED_INFLATED_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
 /// Inflated bytes per compressed byte beyond the first mebibyte: an honest report reaches some hundreds.
 pub const INFLATE_RATIO_MAX: u64 = 1100;
 /// Nesting of a JSON or XML document.

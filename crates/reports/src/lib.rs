@@ -39,9 +39,10 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// As [`ReadOptions::standard`], with the outcomes that a staged push may have: for [`Collector::spilling`].
+    /// As [`ReadOptions::standard`], with the bounds of a staged push: for [`Collector::spilling`].
     pub fn staged() -> Self {
-        Self { outcomes_max: domain::limits::STAGED_OUTCOMES_MAX, ..Self::standard() }
+        let inflated_bytes_max = domain::limits::STAGED_INFLATED_BYTES_MAX;
+        Self { outcomes_max: domain::limits::STAGED_OUTCOMES_MAX, inflated_bytes_max, ..Self::standard() }
     }
 
     /// Any format, damage refused, the bounds of [`domain::limits`].
