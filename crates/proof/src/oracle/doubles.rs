@@ -10,7 +10,7 @@ use super::names::{Hash, hex};
 use super::tables::{Oracle, Push, Reading};
 
 /// Words for each row that stands for a double or a piece without its whole; `NOT INDEXED` reads the tables themselves.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 16] = [
     "SELECT format('project %s is there %d times', name, COUNT(*)) FROM project NOT INDEXED
      GROUP BY name HAVING COUNT(*) > 1",
     "SELECT format('cycle %s of project %d is there %d times', name, project, COUNT(*)) FROM cycle NOT INDEXED
@@ -29,10 +29,20 @@ const TABLES: [&str; 13] = [
      FROM revision NOT INDEXED WHERE promotion_key IS NOT NULL GROUP BY project, promotion_key HAVING COUNT(*) > 1",
     "SELECT format('revision %d belongs to no push', id) FROM revision r NOT INDEXED
      WHERE NOT EXISTS (SELECT 1 FROM push p WHERE p.id = r.push AND p.project = r.project)",
-    "SELECT format('revision %d of push %d has %d blocks of bucket %d', revision, push, COUNT(*), bucket)
-     FROM block NOT INDEXED GROUP BY project, push, revision, bucket HAVING COUNT(*) > 1",
+    "SELECT format('content %d has %d blocks of bucket %d', blockset, COUNT(*), bucket)
+     FROM block NOT INDEXED GROUP BY project, blockset, bucket HAVING COUNT(*) > 1",
+    "SELECT format('content %d is that of %d revisions', blockset, COUNT(*)) FROM revision NOT INDEXED
+     WHERE kind <> 3 AND blockset <> 0 GROUP BY project, blockset HAVING COUNT(*) > 1",
+    // Blocks of an epoch that is open, or dead and not swept yet, wait for their revision or their end.
     "SELECT format('block %d belongs to no revision', id) FROM block b NOT INDEXED WHERE NOT EXISTS
-     (SELECT 1 FROM revision r WHERE r.push = b.push AND r.project = b.project AND r.revision = b.revision)",
+     (SELECT 1 FROM revision r WHERE r.project = b.project AND r.blockset = b.blockset AND r.kind <> 3) AND NOT EXISTS
+     (SELECT 1 FROM stage s WHERE s.project = b.project AND s.blockset = b.blockset AND s.fate <> 5 AND s.blocks = 0)",
+    "SELECT format('epoch %d of key %s is there %d times in project %d', epoch, key, COUNT(*), project)
+     FROM stage NOT INDEXED GROUP BY project, uid, epoch HAVING COUNT(*) > 1",
+    "SELECT format('epoch %d of key %s is committed as revision %d, which is not there', epoch, key, s.revision)
+     FROM stage s NOT INDEXED WHERE fate = 5 AND NOT EXISTS (SELECT 1 FROM revision r
+       JOIN push p ON p.id = r.push AND p.project = r.project
+       WHERE p.project = s.project AND p.uid = s.uid AND r.revision = s.revision)",
     "SELECT format('texts %d belong to no block', id) FROM blocktext t NOT INDEXED
      WHERE NOT EXISTS (SELECT 1 FROM block b WHERE b.id = t.id)",
     "SELECT format('item set with digest %s is there %d times in project %d', lower(hex(digest)), COUNT(*), project)
@@ -43,8 +53,8 @@ const TABLES: [&str; 13] = [
 type Piece = (i64, i64, String, String, Option<i64>);
 
 impl Oracle {
-    /// Words for everything that is there twice: a key in a project, an item in a block or revision, a block of one push,
-    /// revision and bucket, a receipt of one push and revision, an item and variant in two pushes of one job and shard of
+    /// Words for everything that is there twice: a key in a project, an item in a block or revision, a block of one content
+    /// and bucket, a content in two revisions, an epoch of a push, a receipt of one push and revision, an item and variant in two pushes of one job and shard of
     /// a round; also for counts that differ from a recount, and for pieces of pushes that are not there. Empty if the
     /// store is clean.
     ///

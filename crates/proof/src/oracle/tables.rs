@@ -15,7 +15,7 @@ use super::layout;
 use super::names::{Hash, ItemSet, SetRow, bits_for, item_set};
 
 /// The only schema that this reader was written for.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// Longer than a writer holds the file on a busy machine.
 const BUSY: Duration = Duration::from_secs(30);
@@ -222,25 +222,31 @@ impl Reading<'_> {
     pub(super) fn revisions(&mut self, push: &Push) -> anyhow::Result<Vec<Recorded>> {
         let rows = rows(
             self.connection,
-            "SELECT revision, kind, of, exact, bits, counts FROM revision NOT INDEXED
-             WHERE project = ?1 AND push = ?2 ORDER BY revision",
+            "SELECT revision, kind, of, exact, bits, counts, blockset,
+               (SELECT coalesce(max(s.bits), 0) FROM stage s WHERE s.project = r.project AND s.blockset = r.blockset)
+             FROM revision r NOT INDEXED WHERE project = ?1 AND push = ?2 ORDER BY revision",
             &[push.project, push.id],
             |row| {
                 let (number, kind, of): (u32, i64, Option<u32>) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 let (exact, bits, counts): (bool, u8, Vec<u8>) = (row.get(3)?, row.get(4)?, row.get(5)?);
-                Ok((number, kind, of, exact, bits, counts))
+                let (blockset, staged_bits): (i64, u8) = (row.get(6)?, row.get(7)?);
+                Ok((number, kind, of, exact, bits, counts, blockset, staged_bits))
             },
         )?;
         let last = rows.last().map_or(0, |row| row.0);
         ensure!(last == push.revision, "the push says revision {}, the last one is {last}", push.revision);
         let mut all = Vec::new();
-        for (number, kind, of, exact, bits, stored) in rows {
+        let mut blocksets = BTreeMap::new();
+        for (number, kind, of, exact, bits, stored, blockset, staged_bits) in rows {
             let kind = kind_of(kind, of, exact).with_context(|| format!("revision {number}"))?;
             let outcomes = self.outcomes(push, number).with_context(|| format!("revision {number}"))?;
-            if let Kind::Promoted { .. } = kind {
-                ensure!(outcomes.is_empty(), "revision {number} is a promotion and has blocks");
+            blocksets.insert(number, blockset);
+            if let Kind::Promoted { of, .. } = kind {
+                let named = blocksets.get(&of).filter(|_| of < number);
+                ensure!(named == Some(&blockset), "revision {number} promotes {of} and names other blocks");
             } else {
-                let fit = bits_for(outcomes.len() as u64);
+                // A staged content may lie in more buckets, one or several to a chunk.
+                let fit = bits_for(outcomes.len() as u64).max(staged_bits);
                 ensure!(bits == fit, "revision {number} has {bits} bits where {fit} fit");
             }
             let mut content = Content::new();
@@ -263,7 +269,8 @@ impl Reading<'_> {
             self.connection,
             "SELECT b.id, b.bucket, b.n, b.itemset, b.codes, b.times, t.body FROM block b NOT INDEXED
              LEFT JOIN blocktext t ON t.id = b.id
-             WHERE b.project = ?1 AND b.push = ?2 AND b.revision = ?3 ORDER BY b.bucket, b.id",
+             WHERE b.project = ?1 AND b.blockset IN (SELECT r.blockset FROM revision r NOT INDEXED
+               WHERE r.project = ?1 AND r.push = ?2 AND r.revision = ?3 AND r.kind <> 3) ORDER BY b.bucket, b.id",
             &[push.project, push.id, i64::from(revision)],
             |row| {
                 let bytes: (Vec<u8>, Vec<u8>, Option<Vec<u8>>) = (row.get(4)?, row.get(5)?, row.get(6)?);

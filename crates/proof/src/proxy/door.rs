@@ -157,13 +157,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     fn new(upstream: SocketAddr, plan: Plan) -> Self {
-        let state = State {
-            upstream,
-            host: None,
-            plan: Progress::new(plan),
-            log: Vec::new(),
-            parked: Vec::new(),
-        };
+        let state = State { upstream, host: None, plan: Progress::new(plan), log: Vec::new(), parked: Vec::new() };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 

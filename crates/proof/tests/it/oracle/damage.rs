@@ -1,6 +1,6 @@
 //! Bytes that contradict the layout or each other are an error that says where, never an outcome.
 
-use super::writer::{Book, Case, FAILED, PASSED, Push, case, item, varint};
+use super::writer::{Book, Case, Epoch, FAILED, PASSED, Push, case, item, varint};
 
 fn sorted() -> Vec<Case> {
     let mut cases =
@@ -72,7 +72,7 @@ fn rows_agree_with_each_other() {
         ("UPDATE revision SET bits = 1", "has 1 bits where 0 fit"),
         ("UPDATE revision SET kind = 1", "revision 1 is Revised"),
         ("UPDATE revision SET kind = 4", "kind 4"),
-        ("UPDATE revision SET kind = 3, of = 1", "is a promotion and has blocks"),
+        ("UPDATE revision SET kind = 3, of = 1", "revision 1 promotes 1 and names other blocks"),
         ("UPDATE revision SET revision = 2", "the push says revision 1"),
         ("UPDATE push SET revision = 2", "the push says revision 2"),
         ("DELETE FROM revision", "the last one is 0"),
@@ -121,6 +121,10 @@ fn items_lie_in_order_in_their_bucket_and_once() {
     let book = Book::new();
     book.raw_revision(&push(&book), 1, 0, 1, &[(0, low), (1, high)]);
     refused(&book, "has 1 bits where 0 fit");
+    // Unless it was staged in as many chunks.
+    let staged = Epoch { key: "k", epoch: 1, fate: 5, revision: Some(1), blocks: 2, bits: 1, blockset: 1 };
+    book.epoch(&staged);
+    assert_eq!(book.oracle().outcomes("shop", "main", "r").unwrap().len(), 20);
 }
 
 #[test]
@@ -153,6 +157,6 @@ fn promotions_point_backwards() {
         let book = good();
         let id = book.tables.query_row("SELECT id FROM push", [], |row| row.get(0)).unwrap();
         book.promotion(&Push { project: 1, id }, 2, of, false, [0; 6]);
-        refused(&book, "promote");
+        refused(&book, "promotes");
     }
 }

@@ -1,6 +1,6 @@
 //! Each kind of double is told in words, on tables that don't refuse it; a store without any is clean.
 
-use super::writer::{Book, FAILED, PASSED, Push, case};
+use super::writer::{Book, Epoch, FAILED, PASSED, Push, case};
 
 #[track_caller]
 fn told(book: &Book, words: &[&str]) {
@@ -34,7 +34,7 @@ fn a_key_twice() {
     one(&book, "k", "", Some(2));
     told(&book, &["key k is there 2 times in project 1", "uid "]);
     assert_eq!(book.oracle().pushes().unwrap(), ["shop/k", "shop/k"]);
-    book.run("DELETE FROM block WHERE push = 2");
+    book.run("DELETE FROM block WHERE blockset = 2");
     book.run("DELETE FROM revision WHERE push = 2");
     book.run("DELETE FROM push WHERE id = 2");
     told(&book, &[]);
@@ -51,9 +51,9 @@ fn an_item_twice_in_a_block_or_in_two_blocks() {
 
     let book = Book::without_unique();
     one(&book, "k", "", None);
-    let columns = "project, push, revision, bucket, n, itemset, codes, times";
+    let columns = "project, blockset, bucket, n, itemset, codes, times";
     book.run(&format!("INSERT INTO block({columns}) SELECT {columns} FROM block"));
-    told(&book, &["revision 1 of push 1 has 2 blocks of bucket 0", "holds a twice", "holds b twice"]);
+    told(&book, &["content 1 has 2 blocks of bucket 0", "holds a twice", "holds b twice"]);
 }
 
 #[test]
@@ -98,10 +98,48 @@ fn counts_that_differ_from_a_recount() {
 }
 
 #[test]
+fn what_is_staged_waits_and_counts_nothing() {
+    let epoch = |epoch, fate, blocks| Epoch { key: "s", epoch, fate, revision: None, blocks, bits: 1, blockset: 9 };
+    let book = Book::without_unique();
+    one(&book, "k", "", None);
+    book.run(
+        "INSERT INTO block(project, blockset, bucket, n, itemset, codes, times)
+              SELECT project, 9, bucket, n, itemset, codes, times FROM block",
+    );
+    told(&book, &["block 2 belongs to no revision"]);
+    book.epoch(&epoch(1, 0, 0));
+    told(&book, &[]);
+    book.epoch(&epoch(1, 0, 0));
+    told(&book, &["epoch 1 of key s is there 2 times in project 1"]);
+    book.run("DELETE FROM stage");
+    // Dead and swept: nothing may be left of it.
+    book.epoch(&epoch(2, 2, 1));
+    told(&book, &["block 2 belongs to no revision"]);
+    assert_eq!(book.oracle().pushes().unwrap(), ["shop/k"]);
+}
+
+#[test]
+fn a_commit_leads_to_its_revision() {
+    let book = Book::without_unique();
+    one(&book, "k", "", None);
+    let epoch =
+        |revision| Epoch { key: "k", epoch: 1, fate: 5, revision: Some(revision), blocks: 2, bits: 0, blockset: 1 };
+    book.epoch(&epoch(1));
+    told(&book, &[]);
+    book.run("UPDATE stage SET revision = 2");
+    told(&book, &["epoch 1 of key k is committed as revision 2, which is not there"]);
+    one(&book, "k2", "", Some(1));
+    book.run("UPDATE stage SET revision = 1");
+    book.run("DELETE FROM block WHERE blockset = 2");
+    book.run("UPDATE revision SET blockset = 1");
+    told(&book, &["content 1 is that of 2 revisions"]);
+}
+
+#[test]
 fn pieces_without_their_whole() {
     for (sql, words) in [
         ("DELETE FROM push", vec!["revision 1 belongs to no push"]),
-        ("UPDATE block SET push = 9", vec!["block 1 belongs to no revision", "counts", "counts of revision 1"]),
+        ("UPDATE block SET blockset = 9", vec!["block 1 belongs to no revision", "counts", "counts of revision 1"]),
         ("INSERT INTO blocktext VALUES (9, x'0000000000')", vec!["texts 9 belong to no block"]),
     ] {
         let book = Book::new();

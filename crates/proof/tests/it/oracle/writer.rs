@@ -8,7 +8,10 @@ use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
 /// The tables as the store makes them.
-pub(super) const SCHEMA: &str = include_str!("../../../../store/src/sqlite/0001_first.sql");
+pub(super) const SCHEMA: &str = concat!(
+    include_str!("../../../../store/src/sqlite/0001_first.sql"),
+    include_str!("../../../../store/src/sqlite/0002_staging.sql")
+);
 
 pub(super) const PASSED: u8 = 0;
 pub(super) const FAILED: u8 = 1;
@@ -107,7 +110,7 @@ impl Book {
         tables.pragma_update(None, "journal_mode", "WAL").unwrap();
         tables.pragma_update(None, "synchronous", "OFF").unwrap();
         tables.execute_batch(schema).unwrap();
-        tables.execute("INSERT INTO schema_version VALUES (1)", []).unwrap();
+        tables.execute("INSERT INTO schema_version VALUES (1), (2)", []).unwrap();
         Self { folder, tables, zip: false }
     }
 
@@ -198,32 +201,46 @@ impl Book {
             counts[1 + usize::from(case.status)] += 1;
             counts[5] += u64::from(case.bad_before && case.status == PASSED);
         }
-        self.revision_row(push, number, kind, None, bits, counts);
+        self.tables.execute("INSERT INTO blockset(project) VALUES (?1)", [push.project]).unwrap();
+        let content = self.tables.last_insert_rowid();
+        self.revision_row(push, number, kind, None, bits, counts, content);
         for (bucket, cases) in buckets {
-            self.block(push, number, bits, *bucket, cases);
+            self.block(push, content, bits, *bucket, cases);
         }
     }
 
     /// A promotion: `exact` or not, of revision `of`, whose content counts so by itself.
     pub(super) fn promotion(&self, push: &Push, number: u32, of: u32, exact: bool, counts: [u64; 6]) {
-        self.revision_row(push, number, 3, Some((of, exact)), 0, counts);
+        let content = "SELECT coalesce(max(blockset), 0) FROM revision WHERE push = ?1 AND revision = ?2";
+        let content: i64 = self.tables.query_row(content, params![push.id, of], |row| row.get(0)).unwrap();
+        self.revision_row(push, number, 3, Some((of, exact)), 0, counts, content);
     }
 
-    fn revision_row(&self, push: &Push, number: u32, kind: u8, of: Option<(u32, bool)>, bits: u8, counts: [u64; 6]) {
+    #[expect(clippy::too_many_arguments, reason = "a row has as many columns")]
+    fn revision_row(
+        &self,
+        push: &Push,
+        number: u32,
+        kind: u8,
+        of: Option<(u32, bool)>,
+        bits: u8,
+        counts: [u64; 6],
+        content: i64,
+    ) {
         let (of, exact) = of.map_or((None, false), |(of, exact)| (Some(of), exact));
         let receipt = format!("{{\"revision\":{number}}}").into_bytes();
         self.tables
             .execute(
                 "INSERT INTO revision(project, push, revision, kind, of, exact, ordinal_scope, content, outcomes, bits,
-                   counts, files, report, incomplete, recorded_at, receipt)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, x'', x'', ?7, ?8, '', '', 0, 'now', ?9)",
-                params![push.project, push.id, number, kind, of, exact, bits, eight(counts), receipt],
+                   counts, files, report, incomplete, recorded_at, receipt, blockset)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, x'', x'', ?7, ?8, '', '', 0, 'now', ?9, ?10)",
+                params![push.project, push.id, number, kind, of, exact, bits, eight(counts), receipt, content],
             )
             .unwrap();
         self.tables.execute("UPDATE push SET revision = ?1 WHERE id = ?2", params![number, push.id]).unwrap();
     }
 
-    fn block(&self, push: &Push, number: u32, bits: u8, bucket: u32, cases: &[Case]) {
+    fn block(&self, push: &Push, content: i64, bits: u8, bucket: u32, cases: &[Case]) {
         let hashes: Vec<u8> = cases.iter().flat_map(Case::hash).collect();
         let names: Vec<u8> = cases.iter().flat_map(|c| [varint(c.encoded.len()), c.encoded.clone()].concat()).collect();
         let digest = [b"tallyonce set 1".to_vec(), vec![bits], bucket.to_le_bytes().to_vec(), hashes.clone()].concat();
@@ -243,12 +260,11 @@ impl Book {
         let codes: Vec<u8> = cases.iter().map(code).collect();
         // One plane: each took its place in microseconds.
         let times: Vec<u8> = [1].into_iter().chain((0..cases.len()).map(|at| at as u8)).collect();
-        let block =
-            params![push.project, push.id, number, bucket, n, set, frame(&codes, self.zip), frame(&times, self.zip)];
+        let block = params![push.project, content, bucket, n, set, frame(&codes, self.zip), frame(&times, self.zip)];
         self.tables
             .execute(
-                "INSERT INTO block(project, push, revision, bucket, n, itemset, codes, times)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO block(project, blockset, bucket, n, itemset, codes, times)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 block,
             )
             .unwrap();
@@ -269,6 +285,34 @@ impl Book {
             let values = params![push.project, digest, block];
             self.tables.execute("INSERT OR IGNORE INTO bigtext_use VALUES (?1, ?2, ?3)", values).unwrap();
         }
+    }
+}
+
+/// An epoch of a push: its key, number, fate (0 open, 5 committed), what becomes of its blocks, bits, and blockset.
+pub(super) struct Epoch<'a> {
+    pub(super) key: &'a str,
+    pub(super) epoch: u32,
+    pub(super) fate: u8,
+    pub(super) revision: Option<u32>,
+    pub(super) blocks: u8,
+    pub(super) bits: u8,
+    pub(super) blockset: i64,
+}
+
+impl Book {
+    /// An epoch of a push of project 1.
+    pub(super) fn epoch(&self, epoch: &Epoch<'_>) {
+        let Epoch { key, epoch, fate, revision, blocks, bits, blockset } = epoch;
+        let uid = blake3::hash(format!("1 {key}").as_bytes());
+        let values = params![&uid.as_bytes()[..16], key, epoch, fate, revision, blocks, bits, blockset];
+        self.tables
+            .execute(
+                "INSERT INTO stage(project, uid, key, epoch, fate, revision, blocks, bits, blockset, cycle, round,
+                   manifest_digest, content, n, began_at, touched_ms, manifest, promises)
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'main', 'r', x'', x'', 2, 'now', 0, '', x'')",
+                values,
+            )
+            .unwrap();
     }
 }
 
