@@ -2,6 +2,7 @@
 //! Must not know what a value means; `settings` resolves it, layer by layer.
 #![expect(clippy::doc_markdown, reason = "these comments are the help text, where backticks would be noise")]
 
+mod drill;
 mod push;
 mod read;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+pub(crate) use drill::DrillArgs;
 pub(crate) use push::{FailOn, FlushArgs, IdentityArgs, KeyArgs, PushArgs};
 pub(crate) use read::{CheckStoreArgs, CloseArgs, PromoteArgs, ServeArgs, ShowArgs, ShowFormat, WaitArgs};
 
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Wait(WaitArgs),
     /// Look for contradictions in a store
     CheckStore(CheckStoreArgs),
+    /// Break a link and kill processes on purpose, and show that every outcome is counted once
+    Drill(DrillArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -22,6 +22,24 @@ pub(crate) fn on_signals() -> Result<Stop, Failure> {
     Ok(stop)
 }
 
+/// A stop that every signal raises, and none ends the process: for a command that has processes and files of its own to
+/// take away first, and does so at once. Only within a runtime.
+///
+/// # Errors
+/// The system gives no signal handlers.
+pub(crate) fn on_every_signal() -> Result<Stop, Failure> {
+    let stop = Stop::new();
+    let raised = stop.clone();
+    let mut signals = Signals::new()?;
+    tokio::spawn(async move {
+        loop {
+            signals.next().await;
+            raised.request();
+        }
+    });
+    Ok(stop)
+}
+
 /// Ends the process as a signal without handler does.
 #[expect(clippy::exit, reason = "a second signal means now; nothing here has to be cleaned up")]
 fn end_now(number: i32) {

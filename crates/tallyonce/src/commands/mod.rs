@@ -1,5 +1,6 @@
 //! One file per command, and the one place that resolves settings and hands over. Must not print but through `Output`.
 
+pub(crate) mod drill;
 pub(crate) mod flush;
 pub(crate) mod key;
 pub(crate) mod man;
@@ -140,6 +141,12 @@ fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Outpu
             Ok(served(serve::serve(settings, &around.env, output))??)
         }
         Command::CheckStore(args) => Ok(client(serve::check_store(args, &context.layers, output))??),
+        Command::Drill(args) => {
+            let connection = context.connection()?;
+            let settings =
+                drill::DrillSettings::resolve(args, &globals, connection, &around.env, &around.folder)?;
+            Ok(served(drill::run(settings, output))??)
+        }
         Command::Show(args) => Ok(show(args, &context)?),
         Command::Promote(args) => Ok(promote(args, &context)?),
         Command::Close(args) => Ok(close(args, &context)?),

@@ -6,9 +6,20 @@ use crate::Desk;
 fn help_of_each_command() {
     let desk = Desk::new();
     insta::assert_snapshot!("help", desk.run(0, &["--help"]).stdout);
-    for command in
-        ["push", "flush", "key", "serve", "show", "promote", "close", "wait", "check-store", "completions", "man"]
-    {
+    for command in [
+        "push",
+        "flush",
+        "key",
+        "serve",
+        "show",
+        "promote",
+        "close",
+        "wait",
+        "check-store",
+        "drill",
+        "completions",
+        "man",
+    ] {
         insta::assert_snapshot!(command, desk.run(0, &[command, "--help"]).stdout);
     }
 }

@@ -2,6 +2,7 @@
 //! against `serve`. Faults and kills are in `tests/reality`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
+mod drill;
 mod flow;
 mod help;
 mod outbox;
