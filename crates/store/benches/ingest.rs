@@ -10,11 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use domain::push::ContentId;
 use domain::{DurationUs, ItemName, Outcome, Outcomes, Push, Status};
 use rusqlite::{Connection, params};
+use store::Store;
 use store::conformance::build;
-use store::{RecordedAt, Store};
 
 /// A small generator of numbers that look random.
 fn mix(mut x: u64) -> u64 {
@@ -94,15 +93,14 @@ struct Bench {
 
 impl Bench {
     fn push(&mut self, run: u64, rows: Vec<Outcome>) -> (f64, Arc<Push>) {
-        let at = RecordedAt(build::AT.to_owned());
         let start = Instant::now();
         let outcomes = Outcomes::from_unordered(rows).unwrap();
-        let content = ContentId { content: outcomes.content_digest(), outcomes: outcomes.outcome_digest(), body: None };
+        let content = outcomes.digests().id();
         self.prepare += start.elapsed().as_secs_f64();
         let mut push = build::push("").run(&run.to_string()).keyed().0;
         (push.outcomes, push.content) = (outcomes, content);
         let push = Arc::new(push);
-        self.runtime.block_on(self.store.record(Arc::clone(&push), at)).unwrap();
+        self.runtime.block_on(self.store.record(Arc::clone(&push), build::now())).unwrap();
         (start.elapsed().as_secs_f64(), push)
     }
 }
@@ -173,7 +171,7 @@ fn replays(bench: &mut Bench, n: u64) {
                     let tasks: Vec<_> = (0..at_once)
                         .map(|_| {
                             let (store, push) = (Arc::clone(&store), Arc::clone(&push));
-                            tokio::spawn(async move { store.record(push, RecordedAt(build::AT.to_owned())).await })
+                            tokio::spawn(async move { store.record(push, build::now()).await })
                         })
                         .collect();
                     for task in tasks {

@@ -9,9 +9,11 @@
 //! then the plain bytes (0) or one zstd frame of them (1). An empty section is a stored frame of length 0.
 //!
 //! **Content.** One content of a push is its outcomes, sorted by item hash, each item once. It is cut into *buckets*: with
-//! n outcomes, `bits` is the smallest k with n <= 4096 * 2^k, and the bucket of an item is the first `bits` bits of its
-//! 16-byte hash (big endian; bucket 0 if `bits` is 0). Buckets without outcomes are not kept. A bucket of a content is a
-//! *block*, and points to the *item set* that says which items it holds.
+//! n outcomes, its own bits are the smallest k with n <= 4096 * 2^k; `bits` are these, or, if it came in 2^c chunks and c is
+//! more, c, so that a chunk is whole buckets. The bucket of an item is the first `bits` bits of its 16-byte hash (big
+//! endian; bucket 0 if `bits` is 0). Buckets without outcomes are not kept. A bucket of a content is a *block*, and points
+//! to the *item set* that says which items it holds. The blocks of one content lie under one number (`blockset`); a
+//! revision names it, and readers come to blocks from a revision only.
 //!
 //! **Item set.** `itemset.hashes`: the 16-byte hashes, rising, without anything between them. `itemset.digest`: the first
 //! 16 bytes of BLAKE3 over `tallyonce set 1`, one byte `bits`, `u32` bucket, and `hashes`. Its names (`setnames.names`)

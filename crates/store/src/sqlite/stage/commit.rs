@@ -154,7 +154,9 @@ fn hand_over(tx: Tx<'_>, stage: &StageRow) -> Result<(), StoreError> {
 /// What the chunks together are that the manifest does not say.
 fn broken_promise(stage: &StageRow, manifest: &KeptManifest, chunks: &[ChunkRow]) -> Option<String> {
     let mut counts = Counts::default();
-    chunks.iter().for_each(|chunk| counts += chunk.counts);
+    for chunk in chunks {
+        counts += chunk.counts;
+    }
     let n: u64 = chunks.iter().map(|chunk| chunk.n).sum();
     if (counts, n) != (manifest.counts, stage.n) {
         return Some("the outcomes of the chunks count otherwise than the manifest says".to_owned());

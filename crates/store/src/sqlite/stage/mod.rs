@@ -9,6 +9,8 @@ mod gate;
 mod put;
 mod rows;
 mod sweep;
+#[cfg(all(test, feature = "conformance"))]
+mod tests;
 mod write;
 
 pub(super) use begin::begin;

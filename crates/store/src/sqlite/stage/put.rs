@@ -74,10 +74,9 @@ fn decide(
 
 /// Makes the blocks of a chunk, if they will be needed, and compares it.
 pub(in crate::sqlite) fn prepare(snap: &Snap<'_>, chunk: &Chunk, now_ms: u64) -> Result<PutStep, StoreError> {
-    let stage = match decide(snap, chunk, now_ms)? {
-        Ok((stage, PutDecision::Store)) => stage,
+    let Ok((stage, PutDecision::Store)) = decide(snap, chunk, now_ms)? else {
         // Nothing to prepare; the writer says so.
-        Ok(_) | Err(_) => return Ok(PutStep::Run(None)),
+        return Ok(PutStep::Run(None));
     };
     if let Some(what) = broken_promise(snap, &stage, chunk)? {
         return Ok(PutStep::Done(Put::NotAsPromised { what }));

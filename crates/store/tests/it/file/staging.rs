@@ -16,7 +16,8 @@ fn rows(path: &Path, table: &str) -> i64 {
 }
 
 fn cut(n: usize, bits: u8) -> Cut {
-    let words: String = (0..n).map(|n| format!("n{n}{} ", ['+', '-', '~', '!', '*'][n % 5])).collect();
+    let words: String =
+        (0..n).map(|n| format!("n{n}{} ", ['+', '-', '~', '!', '*'][n % 5])).collect::<Vec<_>>().concat();
     push(&words).attempt(1).executor("one").cut(bits)
 }
 
@@ -55,7 +56,7 @@ fn staged_and_whole_lie_in_the_same_rows() {
         let path = folder.path().join(name);
         run(|| async {
             let store = store::open(&url(&path)).unwrap();
-            let whole = push(&(0..10_000).map(|n| format!("n{n}+ ")).collect::<String>());
+            let whole = push(&(0..10_000).map(|n| format!("n{n}+ ")).collect::<Vec<_>>().concat());
             if in_chunks {
                 whole.cut(1).delivered(&store).await;
             } else {
