@@ -60,8 +60,9 @@ CREATE INDEX stage_incarnation ON stage_sender(project, uid, incarnation);
 CREATE INDEX stage_senders ON stage_sender(project, stage);
 
 -- A chunk that is there. `n`, `counts`, `content`, `outcomes` (tree digests): of its outcomes alone. `compared_with`: the
--- revision of the push that `comparison` and `listed` (JSON) hold it against; NULL if nothing was recorded then. These
--- two are needed until the commit, and NULL after it.
+-- revision of the push that `comparison` and `listed` (JSON) hold it against; NULL if nothing was recorded then. `listed`:
+-- its first items that differ, as receipts list them; none if the chunks before it have enough. These two are needed
+-- until the commit, and NULL after it.
 CREATE TABLE stage_chunk(
   project INTEGER NOT NULL, stage INTEGER NOT NULL, chunk INTEGER NOT NULL, n INTEGER NOT NULL, counts BLOB NOT NULL,
   content BLOB NOT NULL, outcomes BLOB NOT NULL, compared_with INTEGER, comparison TEXT, listed TEXT,

@@ -2,9 +2,10 @@
 //! contents are compared part by part. Must not decide.
 
 use domain::compare::{Comparison, Listed};
+use domain::manifest::ItemVector;
 use domain::protocol::{Known, Recorded};
 use domain::verdict::Light;
-use domain::{Executor, ItemHash, Ordinal, Place, limits};
+use domain::{Executor, ItemHash, Ordinal, Outcomes, Place, limits};
 use rusqlite::{OptionalExtension, params};
 
 use super::content::{Lies, Snap, blob, content, fold};
@@ -98,8 +99,10 @@ fn executors(snap: &Snap<'_>, project: i64, push: i64) -> Result<Vec<(Option<Ord
 pub(super) enum Offered<'a> {
     /// Still to come.
     ToCome,
-    /// In memory: rising hashes, and verdicts.
-    Here { hashes: &'a [ItemHash], lights: &'a [Light] },
+    /// Items and verdicts of a manifest.
+    Items(&'a ItemVector),
+    /// All of them; verdicts are made of them where they are needed, as a repeat needs none.
+    Whole(&'a Outcomes),
     /// Staged: where they lie, how many they are, and how they compare if that is known.
     Staged { lies: Lies, n: u64, comparison: Option<Comparison> },
 }
@@ -108,7 +111,8 @@ impl Offered<'_> {
     fn n(&self) -> u64 {
         match self {
             Offered::ToCome => 0,
-            Offered::Here { hashes, .. } => hashes.len() as u64,
+            Offered::Items(items) => items.hashes.len() as u64,
+            Offered::Whole(outcomes) => outcomes.len() as u64,
             Offered::Staged { n, .. } => *n,
         }
     }
@@ -122,9 +126,14 @@ impl Offered<'_> {
     ) -> Result<T, StoreError> {
         match self {
             Offered::ToCome => Ok(then(&[], &[])),
-            Offered::Here { hashes, lights } => {
+            Offered::Items(ItemVector { hashes, lights }) => {
                 let range = part.range(hashes);
                 Ok(then(&hashes[range.clone()], &lights[range]))
+            }
+            Offered::Whole(outcomes) => {
+                let range = part.range(outcomes.hashes());
+                let lights: Vec<Light> = outcomes.as_slice()[range.clone()].iter().map(Light::of).collect();
+                Ok(then(&outcomes.hashes()[range], &lights))
             }
             Offered::Staged { lies, .. } => {
                 let content = content(snap, *lies, part)?;
@@ -201,7 +210,7 @@ impl Recorded for Lookups<'_, '_> {
         match self.offered {
             Offered::ToCome => return Ok(None),
             Offered::Staged { comparison: Some(comparison), .. } => return Ok(Some(comparison.clone())),
-            Offered::Here { .. } | Offered::Staged { .. } => {}
+            Offered::Items(_) | Offered::Whole(_) | Offered::Staged { .. } => {}
         }
         let mut sum = Comparison::default();
         for part in self.offered.parts(known) {

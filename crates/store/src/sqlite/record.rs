@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use domain::protocol::{Decision, DifferenceClass, decide};
-use domain::verdict::Light;
 use domain::{ItemHash, ItemName, Outcomes, Push};
 use rusqlite::Connection;
 
@@ -40,8 +39,7 @@ pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Ste
     let push = &*delivery.push;
     let of = Delivered::of(push, &delivery.now.at);
     let standing = Standing::of(&snap, &of)?;
-    let lights: Vec<Light> = push.outcomes.as_slice().iter().map(Light::of).collect();
-    let offered = Offered::Here { hashes: push.outcomes.hashes(), lights: &lights };
+    let offered = Offered::Whole(&push.outcomes);
     let known = standing.known.as_ref();
     let mut lookups = Lookups { snap: &snap, place: of.place, standing: &standing, offered: &offered };
     let refused = |refusal, contest| {

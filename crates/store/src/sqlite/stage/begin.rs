@@ -21,7 +21,7 @@ pub(in crate::sqlite) fn begin(connection: &Connection, manifest: &Manifest, now
     let of = Delivered::begun(manifest, &now.at);
     let standing = Standing::of(&snap, &of)?;
     let offered = match &manifest.items {
-        Some(items) => Offered::Here { hashes: &items.hashes, lights: &items.lights },
+        Some(items) => Offered::Items(items),
         None => Offered::ToCome,
     };
     let known = standing.known.as_ref().map(|known| &known.known);

@@ -7,7 +7,7 @@ use domain::compare::listed;
 use domain::content::{Digests, chunk_of};
 use domain::staging::{self, PutDecision};
 use domain::verdict::Light;
-use domain::{Comparison, Counts};
+use domain::{Comparison, Counts, limits};
 use rusqlite::{Connection, params};
 
 use super::super::content::{Snap, fold};
@@ -108,14 +108,33 @@ fn compare(snap: &Snap<'_>, stage: &StageRow, chunk: &Chunk) -> Result<Option<Co
     let before = fold(snap, row.project, &revisions, Part::chunk(chunk.number, stage.bits))?;
     let hashes = chunk.outcomes.hashes();
     let lights: Vec<Light> = chunk.outcomes.as_slice().iter().map(Light::of).collect();
-    let listed = named(listed(&before, hashes, &lights), |hash| {
-        name(&chunk.outcomes, hash).ok_or_else(|| broken("an offered item without a name"))
-    })?;
+    let mut first = listed(&before, hashes, &lights);
+    if are_listed(snap, stage, chunk.number)? {
+        first.clear();
+    }
+    let listed =
+        named(first, |hash| name(&chunk.outcomes, hash).ok_or_else(|| broken("an offered item without a name")))?;
     Ok(Some(Compared {
         revision: row.revision,
         comparison: to_json(&Comparison::of(&before, hashes, &lights))?,
         listed: to_json(&listed)?,
     }))
+}
+
+/// True if the chunks before this one list as many items as a receipt does: then nobody asks for more.
+fn are_listed(connection: &Connection, stage: &StageRow, number: u32) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT json_extract(comparison, '$.changed') + json_extract(comparison, '$.added') FROM stage_chunk
+         WHERE project = ?1 AND stage = ?2 AND chunk < ?3 AND comparison IS NOT NULL ORDER BY chunk",
+    )?;
+    let mut rows = statement.query(params![stage.project, stage.id, number])?;
+    let mut listed = 0;
+    while listed < limits::DIFFERENCE_ITEMS_MAX as i64
+        && let Some(row) = rows.next()?
+    {
+        listed += row.get::<_, i64>(0)?;
+    }
+    Ok(listed >= limits::DIFFERENCE_ITEMS_MAX as i64)
 }
 
 /// Runs one put.

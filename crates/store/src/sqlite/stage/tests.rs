@@ -90,3 +90,32 @@ fn a_comparison_that_is_old_is_made_anew() {
     let rising = difference.items.is_sorted_by_key(|listed| listed.hash.0);
     assert!(rising && difference.items.iter().all(|listed| listed.item.hash() == listed.hash.0), "{difference:#?}");
 }
+
+/// Receipts list the first items, whatever the order in which the chunks came.
+#[test]
+fn the_first_items_are_listed_in_whatever_order_chunks_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let receipts: Vec<Vec<u8>> = [false, true]
+        .into_iter()
+        .map(|turned| {
+            let connection = open(folder.path(), &format!("{turned}.db"));
+            let build = |mark, attempt| push("").holds(content(2000, mark)).attempt(attempt).executor("one").cut(4);
+            let first = build("-", 1);
+            let epoch = stage(&connection, &first);
+            commit(&connection, &first.epoch(epoch), &now()).unwrap();
+            let mut second = build("!", 2);
+            if turned {
+                second.chunks.reverse();
+            }
+            let epoch = stage(&connection, &second);
+            let sql = "SELECT count(*) FROM stage_chunk WHERE listed <> '[]'";
+            let listing: u32 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(listing, if turned { 16 } else { 1 }, "about 125 items differ in each chunk");
+            let Committed::Accepted(answer) = commit(&connection, &second.epoch(epoch), &now()).unwrap() else {
+                panic!("not accepted")
+            };
+            answer.receipt
+        })
+        .collect();
+    assert_eq!(receipts[0], receipts[1]);
+}
