@@ -250,7 +250,6 @@ pub(crate) const FULL: &[Config] = &[
         policy: OnDifference::Auto,
         ..SMALL
     },
-    Config { name: "full: legs, executed again", generations: 2, ordinals: &[0, 1], epochs: 3, ..LEGS },
     Config {
         name: "full: contents, collection, promotion",
         ordinals: &[0, 1, 2],
@@ -260,6 +259,8 @@ pub(crate) const FULL: &[Config] = &[
         ..CONTENTS
     },
     Config { name: "full: round", ordinals: &[0, 1, 2], epochs: 3, gc: true, promotions: 2, ..ROUND },
+    Config { name: "full: legs, four runners", runners: 4, ordinals: &[1, 2], one_shots: false, ..LEGS },
+    Config { name: "full: legs, executed again", generations: 2, ordinals: &[0, 1], epochs: 3, ..LEGS },
 ];
 
 /// From each state of these, every fair run.

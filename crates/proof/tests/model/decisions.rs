@@ -41,6 +41,8 @@ pub(crate) struct Decisions {
     pub(crate) attach: fn(&State) -> (u8, Option<u8>),
     /// The newest revision that a promotion is held against.
     pub(crate) newest: fn(u8, u8) -> u8,
+    /// Whether a sender of an epoch counts as one who delivered once the epoch is committed, beside those accepted so far.
+    pub(crate) accepts: fn(&State, (u8, u8)) -> bool,
     pub(crate) slips: Slips,
 }
 
@@ -90,6 +92,7 @@ pub(crate) const PRODUCTION: Decisions = Decisions {
     sees: State::is_visible,
     attach: |state| (state.current(), state.open()),
     newest: |current, _| current,
+    accepts: |_, _| true,
     slips: Slips {
         reads_early: false,
         answers_early: false,

@@ -62,7 +62,8 @@ fn exhaust(config: &Config) -> Exhausted {
         checker.model().events().len(),
     );
     if let Some((property, path)) = checker.discoveries().into_iter().next() {
-        panic!("{}: {property} fails: {path}", config.name);
+        let told = path.to_string();
+        panic!("{}: {property} fails: {told}ending in {:#?}", config.name, path.last_state());
     }
     let (states, transitions) = (checker.unique_state_count(), checker.state_count());
     Exhausted { states, transitions, events: checker.model().events() }

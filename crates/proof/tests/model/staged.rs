@@ -122,7 +122,8 @@ fn link(model: &Push, state: &mut State, read: Option<&State>, known: &KnownEpoc
                 record(model, state, Source::Epoch(epoch), (wish, by), kind, tally);
             }
             state.row_mut(epoch).fate = Fate::Committed { revision: u32::from(revision) };
-            state.executors.extend(senders);
+            let accepted: Vec<_> = senders.into_iter().filter(|s| (model.decisions.accepts)(state, *s)).collect();
+            state.executors.extend(accepted);
             state.executors.sort_unstable();
             state.executors.dedup();
             answer(model, state, asked, revision)
