@@ -20,7 +20,7 @@ const SERVER_KILL_EVERY: u32 = 16;
 /// One push in so many is large.
 const LARGE_EVERY: u32 = 16;
 /// Cases of a large report, at least, and how many more it may have: more than one body to a server of the drill's own.
-const LARGE: (usize, u64) = (1500, 1500);
+const LARGE: (usize, u64) = (2600, 400);
 /// Faults that a push meets after its first, at most.
 const FURTHER_FAULTS: u32 = 4;
 /// How long an answer is held that comes all the same: well within the time-out of [`super::stage`]'s clients.

@@ -237,8 +237,8 @@ impl Stage {
 const STORE: &str = "drill.db";
 /// The name of our own server's settings.
 const SETTINGS: &str = "serve.toml";
-/// They bound a body so low that a large report has to be staged in chunks.
-const SERVE: &str = "[serve]\nbody-bytes-max = 8192\n";
+/// They bound a body so low that a large report has to be staged, and so high that two chunks of it fit.
+const SERVE: &str = "[serve]\nbody-bytes-max = 16384\n";
 
 fn serve(binary: &Binary, folder: &Path) -> Result<Server, Halt> {
     let store = format!("sqlite:{}", folder.join(STORE).display());
