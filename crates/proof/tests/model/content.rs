@@ -9,7 +9,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 
 use domain::compare::Comparison;
-use domain::protocol::{Decision, DifferenceClass, Known, KnownRevision, Offer as Offered, Recorded, Refusal, decide};
+use domain::protocol::{
+    Decision, DifferenceClass, FieldDifference, Known, KnownRevision, Offer as Offered, Recorded, Refusal, decide,
+};
 use domain::verdict::{Light, RevisionKind, View};
 use domain::*;
 
@@ -129,15 +131,7 @@ fn ask(offer: &Offer) -> Content {
     let outcomes = outcomes(offer.wish.content);
     let place = place(offer.wish.place);
     let sender = sender(offer.wish.ordinal, offer.wish.executor, offer.incarnation);
-    let offered = Offered {
-        place: &place,
-        commit: None,
-        sender: &sender,
-        on_difference: offer.policy,
-        outside_ci: false,
-        files: &[],
-        content: outcomes.digests().id(),
-    };
+    let offered = offered(&place, &sender, offer.policy, &outcomes);
     let known = (!offer.revisions.is_empty()).then(|| known(offer));
     match decide(&offered, known.as_ref(), offer.tombstoned, &mut Engine { offer, outcomes: &outcomes }) {
         Ok(Decision::Record) => Content::Stage { kind: RevisionKind::First, tally: outcomes.counts().into() },
@@ -147,6 +141,21 @@ fn ask(offer: &Offer) -> Content {
         Ok(Decision::Refuse { refusal, contest }) => Content::Refuse { why: why(&refusal), contest },
         Err(impossible) => match impossible {},
     }
+}
+
+fn offered<'a>(place: &'a Place, sender: &'a Sender, policy: OnDifference, outcomes: &Outcomes) -> Offered<'a> {
+    let content = outcomes.digests().id();
+    Offered { place, commit: None, sender, on_difference: policy, outside_ci: false, files: &[], content }
+}
+
+/// The fields in which a wish's place differs from that of an open epoch.
+pub(crate) fn differing_fields(wish: state::Wish, staged: u8) -> Vec<FieldDifference> {
+    if wish.place == staged {
+        return Vec::new();
+    }
+    let (mine, theirs, sender) = (place(wish.place), place(staged), Sender::default());
+    let outcomes = outcomes(wish.content);
+    protocol::differing_fields(&offered(&mine, &sender, OnDifference::Auto, &outcomes), &theirs, None)
 }
 
 /// In short, why a delivery is refused.

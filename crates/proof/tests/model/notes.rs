@@ -81,6 +81,7 @@ pub(crate) fn begin(model: &Push, state: &State, at: usize, decision: &BeginDeci
         BeginDecision::Superseded { bound } if state.row(bound.0 as u8).fate == Fate::Superseded => {
             model.saw_it(Event::B9);
         }
+        BeginDecision::Reused(_) => model.saw_it(Event::B11Staged),
         BeginDecision::Collides(_) => {
             let contested = state.epochs.last().is_some_and(|row| row.contested);
             model.saw_it(if contested { Event::LegsContested } else { Event::LegsOpen });

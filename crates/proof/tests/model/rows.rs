@@ -36,7 +36,10 @@ rows! {
     "B8" b8 [B8None "resume, all chunks missing", B8Some "some chunks missing", B8All "no chunk missing",]
     "B9" b9 [B9 "delayed begin of an incarnation that was fenced off",]
     "B10" b10 [B10 "lower ordinal against epoch 2: stale attempt",]
-    "B11" b11 [B11 "another place under the key: refused with the fields",]
+    "B11" b11 [
+        B11 "another place under a recorded key: refused with the fields",
+        B11Staged "another place beside an open epoch: refused with the fields",
+    ]
     "B12" b12 [B12 "committed: the same manifest replays",]
     "B13" b13 [B13Cosmetic "committed: other times replay as cosmetic", B13Cuts "committed: other cuts replay",]
     "B14" b14 [B14 "committed: other outcomes are refused, and it is said", B14Overlay "committed: they open an overlay",]

@@ -186,14 +186,17 @@ fn bound(state: &State, at: usize) -> Bound {
     (epoch > 0 && epoch <= state.latest()).then(|| (Epoch(u64::from(epoch)), state.row(epoch).fate))
 }
 
-fn asked(wish: Wish, at: usize) -> Begin {
+/// An open epoch claims its place; one that has ended claims nothing.
+fn asked(state: &State, wish: Wish, at: usize) -> Begin {
     let sender = domain::Sender {
         ordinal: ordinal(wish.ordinal),
         executor: state::executor(wish.executor),
         incarnation: Some(domain::Incarnation(at as u128 + 1)),
         ..domain::Sender::default()
     };
-    Begin { manifest: manifest_digest(wish), content: content::digest(wish.content), sender }
+    let staged = state.open().map(|epoch| state.row(epoch).wish.place);
+    let fields = staged.map(|staged| content::differing_fields(wish, staged)).unwrap_or_default();
+    Begin { manifest: manifest_digest(wish), content: content::digest(wish.content), sender, fields }
 }
 
 fn begin(model: &Push, state: &mut State, read: Option<&State>, at: usize, idle: bool) -> Option<Reply> {
@@ -208,7 +211,7 @@ fn begin(model: &Push, state: &mut State, read: Option<&State>, at: usize, idle:
         Content::Stage { .. } | Content::Undecided => {}
     }
     let latest = (seen.latest() > 0).then(|| seen.known(seen.latest(), model.config.chunks, idle));
-    let decision = (model.decisions.begin)(&asked(wish, at), latest.as_ref(), bound(seen, at));
+    let decision = (model.decisions.begin)(&asked(seen, wish, at), latest.as_ref(), bound(seen, at));
     notes::begin(model, state, at, &decision);
     carry_out(model, state, at, wish, decision)
 }
@@ -253,6 +256,7 @@ fn carry_out(model: &Push, state: &mut State, at: usize, wish: Wish, decision: B
         BeginDecision::Replay { revision } => answer(model, state, wish.content, revision as u8),
         BeginDecision::InProgress { .. } | BeginDecision::Stale { .. } => Reply::Wait,
         BeginDecision::Superseded { .. } => Reply::Fenced,
+        BeginDecision::Reused(refusal) => Reply::Refused(content::why(&refusal)),
         BeginDecision::Collides(refusal) => {
             let latest = state.latest();
             state.row_mut(latest).contested |= !model.decisions.slips.contests_nothing;
@@ -281,7 +285,7 @@ fn one_shot(model: &Push, state: &mut State, at: usize, idle: bool) -> Option<Re
         Content::Undecided => return None,
     };
     let latest = (state.latest() > 0).then(|| state.known(state.latest(), model.config.chunks, idle));
-    let decision = (model.decisions.one_shot)(&asked(wish, at), latest.as_ref(), bound(state, at));
+    let decision = (model.decisions.one_shot)(&asked(state, wish, at), latest.as_ref(), bound(state, at));
     notes::one_shot(model, state, &decision);
     match decision {
         OneShotDecision::Record { ends } => {
