@@ -104,7 +104,7 @@ pub(super) enum Offered<'a> {
     /// All of them; verdicts are made of them where they are needed, as a repeat needs none.
     Whole(&'a Outcomes),
     /// Staged: where they lie, how many they are, and how they compare if that is known.
-    Staged { lies: Lies, n: u64, comparison: Option<Comparison> },
+    Staged { lies: Lies, n: u64, comparison: Option<Box<Comparison>> },
 }
 
 impl Offered<'_> {
@@ -209,7 +209,7 @@ impl Recorded for Lookups<'_, '_> {
         let known = self.standing.known.as_ref();
         match self.offered {
             Offered::ToCome => return Ok(None),
-            Offered::Staged { comparison: Some(comparison), .. } => return Ok(Some(comparison.clone())),
+            Offered::Staged { comparison: Some(comparison), .. } => return Ok(Some((**comparison).clone())),
             Offered::Items(_) | Offered::Whole(_) | Offered::Staged { .. } => {}
         }
         let mut sum = Comparison::default();

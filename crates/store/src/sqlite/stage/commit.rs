@@ -106,7 +106,7 @@ fn link((tx, snap): (Tx<'_>, &Snap<'_>), stage: &StageRow, now: &Now) -> Result<
     }
     let of = offer.manifest.delivered(&offer.key, &offer.sender, &now.at);
     let standing = Standing::of(snap, &of)?;
-    let comparison = standing.known.as_ref().and_then(|known| sum(&chunks, known.row.revision));
+    let comparison = standing.known.as_ref().and_then(|known| sum(&chunks, known.row.revision).map(Box::new));
     let lies: Lies = (stage.project, stage.blockset, stage.block_bits());
     let fresh = comparison.is_some();
     let offered = Offered::Staged { lies, n: stage.n, comparison };
