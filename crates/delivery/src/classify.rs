@@ -12,7 +12,7 @@ use domain::key::PushKey;
 use domain::problem::{Retry, Written};
 use domain::protocol::DifferenceClass;
 use domain::wire::names;
-use domain::{Cause, Delivery, Problem, ProblemCode, ProjectId, Receipt};
+use domain::{Cause, Delivery, Problem, ProblemCode, ProjectId, Receipt, mutant};
 use serde::de::DeserializeOwned;
 
 use crate::destination::HttpUrl;
@@ -40,7 +40,7 @@ pub fn classify_failure<T>(failure: &Failure) -> Delivery<T> {
     match failure {
         Failure::Request(error) => {
             let cause = Cause::new(reason(error));
-            if error.is_connect() || error.is_builder() || certificate_refused(error) {
+            if mutant!(M26) || error.is_connect() || error.is_builder() || certificate_refused(error) {
                 Delivery::NotSent(cause)
             } else if error.is_timeout() {
                 Delivery::PossiblyWritten(Cause::new(format!("no answer in time: {}", cause.what)))
@@ -219,6 +219,7 @@ pub(crate) fn json<T: DeserializeOwned>(answer: &Answer) -> Result<T, String> {
 fn is_whole(answer: &Answer) -> Result<(), String> {
     let (bytes, length) = (answer.body.len(), text(&answer.headers, header::CONTENT_LENGTH.as_str()));
     match length {
+        _ if mutant!(M39) => Ok(()),
         Some(length) if length.parse() != Ok(bytes) => Err(format!("{bytes} bytes of {length} arrived")),
         _ => Ok(()),
     }
@@ -228,17 +229,8 @@ fn is_whole(answer: &Answer) -> Result<(), String> {
 fn receipt(answer: &Answer, expected: Expected<'_>) -> Result<Handed, String> {
     let bytes = &answer.body;
     let receipt: Receipt = json(answer)?;
-    let etag = text(&answer.headers, header::ETAG.as_str()).ok_or("it has no ETag to hold it against")?;
-    // A proxy may mark a tag as weak; the digest in it says whether the bytes are still the same.
-    let strong = etag.strip_prefix("W/").unwrap_or(etag);
-    if strong != Receipt::etag(receipt.revision, bytes) {
-        return Err(format!("its bytes are not those of its ETag {etag}"));
-    }
-    if receipt.key != *expected.key {
-        return Err(format!("it is about another key: {}", receipt.key));
-    }
-    if receipt.project != *expected.project {
-        return Err(format!("it is about another project: {}", receipt.project));
+    if !mutant!(M39) {
+        is_ours(answer, &receipt, expected)?;
     }
     let class = text(&answer.headers, names::H_DIFFERENCE).and_then(difference_class);
     let revision = text(&answer.headers, names::H_CURRENT_REVISION).and_then(|t| t.parse().ok());
@@ -252,6 +244,22 @@ fn receipt(answer: &Answer, expected: Expected<'_>) -> Result<Handed, String> {
         warnings: warnings(&answer.headers),
         receipt,
     })
+}
+
+fn is_ours(answer: &Answer, receipt: &Receipt, expected: Expected<'_>) -> Result<(), String> {
+    let etag = text(&answer.headers, header::ETAG.as_str()).ok_or("it has no ETag to hold it against")?;
+    // A proxy may mark a tag as weak; the digest in it says whether the bytes are still the same.
+    let strong = etag.strip_prefix("W/").unwrap_or(etag);
+    if strong != Receipt::etag(receipt.revision, &answer.body) {
+        return Err(format!("its bytes are not those of its ETag {etag}"));
+    }
+    if receipt.key != *expected.key {
+        return Err(format!("it is about another key: {}", receipt.key));
+    }
+    if receipt.project != *expected.project {
+        return Err(format!("it is about another project: {}", receipt.project));
+    }
+    Ok(())
 }
 
 /// Warnings from all lines of the header. One that cannot be read is shown as it came: better odd than lost.

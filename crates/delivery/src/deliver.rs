@@ -178,7 +178,7 @@ impl Course<'_> {
         match cause.next {
             NextTry::Same => {}
             NextTry::Anew => *parcel = parcel.sent_by(Incarnation(self.terms.random.random())),
-            NextTry::Smaller => match smaller(parcel, keep) {
+            NextTry::Smaller => match smaller(parcel, keep, Incarnation(self.terms.random.random())) {
                 Ok(finer) => {
                     *parcel = finer;
                     (self.terms.progress)(Progress::Cut { chunks: parcel.header.chunks.len() as u32 });
@@ -257,8 +257,8 @@ fn given_up(attempt: &Try<'_>, what: &str) -> Delivery<Handed> {
     if attempt.is_harmless() { Delivery::NotSent(cause) } else { Delivery::PossiblyWritten(cause) }
 }
 
-/// The same push in smaller bodies, kept in place of the one before.
-fn smaller(parcel: &Parcel, keep: &mut dyn Keep) -> Result<Parcel, Box<Problem>> {
+/// The same push in smaller bodies, kept in place of the one before. It is another wish than that to stage larger ones.
+fn smaller(parcel: &Parcel, keep: &mut dyn Keep, incarnation: Incarnation) -> Result<Parcel, Box<Problem>> {
     let finer = parcel.smaller(keep.scratch()).map_err(|error| {
         let words =
             format!("It is too large for the receiver, and cannot be cut smaller: {error}. Nothing was recorded.");
@@ -269,6 +269,7 @@ fn smaller(parcel: &Parcel, keep: &mut dyn Keep) -> Result<Parcel, Box<Problem>>
                      cut into. Nothing was recorded. Raise its limit for the size of a request.";
         Box::new(Problem::new(ProblemCode::TooLarge, words))
     })?;
+    let finer = finer.sent_by(incarnation);
     keep.replace(&finer).map_err(|error| {
         let words = format!("It is too large for the receiver, and in smaller chunks it cannot be kept: {error}.");
         Box::new(Problem::new(ProblemCode::TooLarge, words))

@@ -183,12 +183,12 @@ impl Manifest {
 }
 
 /// Into how many chunks a content is cut, as bits: a function of the content alone, so that the same content is always
-/// cut in the same places. `text_bytes` is its size before it is compressed; `halvings` is how often a receiver said
+/// cut in the same places. `text_bytes` is its size before it is compressed; `chunk_outcomes` is how many outcomes a chunk
+/// may hold on average ([`limits::CHUNK_OUTCOMES`] unless its sender wants less); `halvings` is how often a receiver said
 /// that a chunk is too large.
-pub fn chunk_bits(outcomes: u64, text_bytes: u64, halvings: u8) -> u8 {
+pub fn chunk_bits(outcomes: u64, text_bytes: u64, chunk_outcomes: u64, halvings: u8) -> u8 {
     let most = limits::CHUNKS_MAX.trailing_zeros() as u8;
-    let enough =
-        |bits: &u8| outcomes <= limits::CHUNK_OUTCOMES << bits && text_bytes <= limits::CHUNK_TEXT_BYTES << bits;
+    let enough = |bits: &u8| outcomes <= chunk_outcomes << bits && text_bytes <= limits::CHUNK_TEXT_BYTES << bits;
     let bits = (0..most).find(enough).unwrap_or(most);
     bits.saturating_add(halvings).min(most).min(leaf_bits(outcomes))
 }
@@ -211,13 +211,16 @@ mod tests {
 
     #[test]
     fn chunks_are_few_for_small_contents_and_bounded_for_large_ones() {
-        assert_eq!(chunk_bits(0, 0, 0), 0);
-        assert_eq!(chunk_bits(16_384, 1000, 0), 0);
-        assert_eq!(chunk_bits(16_385, 1000, 0), 1);
-        assert_eq!(chunk_bits(5_000_000, 800_000_000, 0), 9);
-        assert_eq!(chunk_bits(50_000_000, 8_000_000_000, 0), 10);
-        assert_eq!(chunk_bits(100, 1 << 30, 0), 3, "no smaller than the leaves of the digest");
-        assert_eq!(chunk_bits(100_000, 1000, 2), 5);
+        let usual = limits::CHUNK_OUTCOMES;
+        assert_eq!(chunk_bits(0, 0, usual, 0), 0);
+        assert_eq!(chunk_bits(16_384, 1000, usual, 0), 0);
+        assert_eq!(chunk_bits(16_385, 1000, usual, 0), 1);
+        assert_eq!(chunk_bits(5_000_000, 800_000_000, usual, 0), 9);
+        assert_eq!(chunk_bits(50_000_000, 8_000_000_000, usual, 0), 10);
+        assert_eq!(chunk_bits(100, 1 << 30, usual, 0), 3, "no smaller than the leaves of the digest");
+        assert_eq!(chunk_bits(100_000, 1000, usual, 2), 5);
+        assert_eq!(chunk_bits(64, 1000, 16, 0), 2, "smaller ones on demand");
+        assert_eq!(chunk_bits(5_000_000, 1000, 1, 0), 10);
     }
 
     #[test]

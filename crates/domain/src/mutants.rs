@@ -1,6 +1,8 @@
 //! Faults that can be switched on in a build made for proving (feature `mutants`): the bugs of others, most of them from
 //! public reports (`facts/idempotency.md`, 5.3), so that each check can show that it would have noticed.
 //! Without the feature every switch is `false` and the compiler drops what it guards. Must not be on in a release.
+//!
+//! In a build with it, programs and tests alike are mutated by [`VARIABLE`]; `cargo xtask mutants` runs the checks.
 
 /// `true` if this mutant is switched on, in a build made for proving; else `false`, at compile time.
 #[macro_export]
@@ -128,8 +130,19 @@ impl Mutant {
     }
 }
 
+/// The variable that switches one on, by its name, in any program or test of a build made for proving.
+pub const VARIABLE: &str = "TALLYONCE_MUTANT";
+
 #[cfg(feature = "mutants")]
-static ON: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+static ON: std::sync::LazyLock<std::sync::atomic::AtomicU8> = std::sync::LazyLock::new(|| chosen().into());
+
+/// What [`VARIABLE`] says when the first switch is looked at.
+#[cfg(feature = "mutants")]
+#[expect(clippy::disallowed_methods, reason = "tests of every crate are mutated from outside; never in a release")]
+fn chosen() -> u8 {
+    let name = std::env::var(VARIABLE).unwrap_or_default();
+    Mutant::parse(&name).map_or(0, |mutant| mutant as u8)
+}
 
 /// Whether this mutant is switched on in this process.
 #[cfg(feature = "mutants")]

@@ -13,8 +13,9 @@ mod known;
 use std::cmp::Ordering;
 
 use crate::compare::Comparison;
-use crate::id::{Executor, Incarnation, Ordinal as Attempt};
-use crate::push::{OnDifference, Sender};
+use crate::id::{Commit, Executor, Incarnation, Ordinal as Attempt};
+use crate::mutant;
+use crate::push::{OnDifference, Place, Sender};
 use crate::verdict::{RevisionKind, View};
 
 pub use known::{
@@ -39,12 +40,17 @@ pub fn decide<R: Recorded>(
     let Some(known) = known else {
         return first_delivery(offer, recorded);
     };
-    let fields = differing_fields(offer, known);
+    let fields = differing_fields(offer, &known.place, known.commit.as_ref());
     if !fields.is_empty() {
         return refuse(Refusal::KeyReused(fields));
     }
     if let Some(refusal) = colliding_executor(offer.sender, &known.executors, known.contested) {
         return Ok(Decision::Refuse { refusal, contest: true });
+    }
+    if mutant!(M9)
+        && let Some(counting) = known.counting()
+    {
+        return Ok(Decision::Replay { revision: counting.number, class: DifferenceClass::None, doubts: Vec::new() });
     }
     if let Some(decision) = same_content(offer, known) {
         return Ok(decision);
@@ -69,21 +75,26 @@ fn first_delivery<R: Recorded>(offer: &Offer<'_>, recorded: &mut R) -> Result<De
     Ok(Decision::Record)
 }
 
-fn differing_fields(offer: &Offer<'_>, known: &Known) -> Vec<FieldDifference> {
+/// The fields in which an offer's place differs from that of what is recorded or staged under the key. The commit counts
+/// where both give one.
+pub fn differing_fields(offer: &Offer<'_>, place: &Place, commit: Option<&Commit>) -> Vec<FieldDifference> {
     let mut fields = Vec::new();
+    if mutant!(M10) {
+        return fields;
+    }
     let mut compare = |field: &str, recorded: String, offered: String| {
         if recorded != offered {
             fields.push(FieldDifference { field: field.to_owned(), recorded, offered });
         }
     };
     let text = |value: Option<String>| value.unwrap_or_else(|| "(none)".to_owned());
-    let (old, new) = (&known.place, &offer.place);
+    let (old, new) = (place, offer.place);
     compare("cycle", old.cycle.to_string(), new.cycle.to_string());
     compare("round", old.round.to_string(), new.round.to_string());
     compare("job", text(old.job.as_ref().map(ToString::to_string)), text(new.job.as_ref().map(ToString::to_string)));
     compare("shard", text(old.shard.map(|s| s.to_string())), text(new.shard.map(|s| s.to_string())));
     compare("variant", old.variant.to_string(), new.variant.to_string());
-    if let (Some(old), Some(new)) = (&known.commit, offer.commit) {
+    if let (Some(old), Some(new)) = (commit, offer.commit) {
         compare("commit", old.to_string(), new.to_string());
     }
     fields
@@ -110,9 +121,10 @@ pub(crate) fn colliding_executor(
 
 fn same_content(offer: &Offer<'_>, known: &Known) -> Option<Decision> {
     let content = &offer.content;
+    let remembered = if mutant!(M13) { 1 } else { usize::MAX };
     let matches = |class: DifferenceClass, hit: &dyn Fn(&KnownRevision) -> bool| {
-        let hits =
-            || known.revisions.iter().rev().filter(|r| hit(r) && !matches!(r.kind, RevisionKind::Promoted { .. }));
+        let recorded = || known.revisions.iter().rev().take(remembered);
+        let hits = || recorded().filter(|r| hit(r) && !matches!(r.kind, RevisionKind::Promoted { .. }));
         // A revision stands for the attempts up to its ordinal: the lowest one not below the offered is that attempt's.
         let not_below = |r: &&KnownRevision| offer.sender.ordinal.is_some() && r.sender.ordinal >= offer.sender.ordinal;
         let of_attempt = hits().filter(not_below).min_by_key(|r| r.sender.ordinal);
@@ -189,6 +201,11 @@ fn equals_what_counts(offer: &Offer<'_>, known: &Known, comparison: &Comparison)
 
 fn difference(offer: &Offer<'_>, known: &Known, comparison: &Comparison) -> Decision {
     let difference = comparison.summary();
+    if mutant!(M40)
+        && let Some(counting) = known.counting()
+    {
+        return Decision::Replay { revision: counting.number, class: DifferenceClass::None, doubts: Vec::new() };
+    }
     match resolve(offer, known) {
         Resolution::Fail => Decision::Refuse { refusal: Refusal::Differs(difference), contest: false },
         Resolution::Overlay(kind) => Decision::Overlay { kind, difference, counts: comparison.counts(kind) },

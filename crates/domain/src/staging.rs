@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::digest::Digest;
 use crate::id::{Executor, Ordinal};
-use crate::protocol::{Refusal, colliding_executor};
+use crate::protocol::{FieldDifference, Refusal, colliding_executor};
 use crate::push::Sender;
+use crate::{limits, mutant};
 
 /// One generation of a staged push, from 1; a newer one fences the older off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -84,6 +85,8 @@ pub struct Begin {
     pub content: Digest,
     /// Who it is.
     pub sender: Sender,
+    /// Fields of its place in which it differs from the newest epoch ([`crate::protocol::differing_fields`]).
+    pub fields: Vec<FieldDifference>,
 }
 
 /// What an engine has to do on a begin.
@@ -129,12 +132,14 @@ pub enum BeginDecision {
     /// Another execution at the same attempt is staging under this key: two legs share it (`422 key-collision`). The
     /// epoch is contested from now on: to be stored.
     Collides(Refusal),
+    /// What is staged under this key belongs to another place (`422 key-reused`).
+    Reused(Refusal),
 }
 
 /// Decides on a begin whose content has to be staged. `latest` is the newest epoch of the push; `bound` the epoch that the
 /// sender's incarnation began or resumed before.
 pub fn begin(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch, Fate)>) -> BeginDecision {
-    match bound {
+    match bound.filter(|_| !mutant!(M34)) {
         Some((_, Fate::Committed { revision })) => return BeginDecision::Replay { revision },
         Some((bound, Fate::Superseded | Fate::Abandoned | Fate::Cancelled | Fate::Refused)) => {
             return BeginDecision::Superseded { bound };
@@ -144,21 +149,30 @@ pub fn begin(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch, F
     let Some(latest) = latest else {
         return BeginDecision::Open { epoch: Epoch(1), supersedes: None };
     };
+    if mutant!(M31) && !matches!(latest.fate, Fate::Open | Fate::Committed { .. }) {
+        return BeginDecision::InProgress { epoch: latest.epoch };
+    }
     if latest.fate != Fate::Open {
         return BeginDecision::Open { epoch: latest.epoch.next(), supersedes: None };
+    }
+    if !offer.fields.is_empty() {
+        return BeginDecision::Reused(Refusal::KeyReused(offer.fields.clone()));
     }
     let sender = &offer.sender;
     if let Some(refusal) = colliding_executor(sender, &latest.executors, latest.contested) {
         return BeginDecision::Collides(refusal);
     }
+    let takes_over = BeginDecision::Open { epoch: latest.epoch.next(), supersedes: Some(latest.epoch) };
+    if latest.manifest == offer.manifest && mutant!(M33) {
+        return takes_over;
+    }
     if latest.manifest == offer.manifest {
         let ordinal = latest.ordinal.max(sender.ordinal);
         return BeginDecision::Resume { epoch: latest.epoch, ordinal, missing: latest.missing() };
     }
-    let takes_over = BeginDecision::Open { epoch: latest.epoch.next(), supersedes: Some(latest.epoch) };
     match sender.ordinal.zip(latest.ordinal).map(|(mine, theirs)| mine.cmp(&theirs)) {
         Some(std::cmp::Ordering::Greater) => takes_over,
-        _ if latest.idle => takes_over,
+        _ if latest.idle || mutant!(M34) => takes_over,
         Some(std::cmp::Ordering::Less) => BeginDecision::Stale { epoch: latest.epoch },
         _ => BeginDecision::InProgress { epoch: latest.epoch },
     }
@@ -226,6 +240,7 @@ pub fn put(epoch: &KnownEpoch, chunk: u32, promised: Option<Digest>, offered: Di
         return PutDecision::Mismatch;
     }
     match epoch.fate {
+        Fate::Superseded | Fate::Abandoned | Fate::Cancelled | Fate::Refused if mutant!(M21) => PutDecision::Store,
         Fate::Open if epoch.present.contains(&chunk) => PutDecision::Replay,
         Fate::Open => PutDecision::Store,
         // All chunks of a committed epoch are there, and these are the bytes.
@@ -261,8 +276,13 @@ pub enum CommitDecision {
 
 /// Decides on a commit of an epoch.
 pub fn commit(epoch: &KnownEpoch) -> CommitDecision {
+    let short_by = usize::from(mutant!(M18));
     match epoch.fate {
-        Fate::Open if epoch.missing().is_empty() => CommitDecision::Commit,
+        Fate::Superseded if mutant!(M17) && epoch.missing().is_empty() => CommitDecision::Commit,
+        Fate::Superseded if mutant!(M20) => CommitDecision::Replay { revision: 1 },
+        Fate::Committed { .. } if mutant!(M19) => CommitDecision::Gone,
+        Fate::Refused if mutant!(M41) => CommitDecision::Commit,
+        Fate::Open if epoch.missing().len() <= short_by => CommitDecision::Commit,
         Fate::Open => CommitDecision::Incomplete { missing: epoch.missing() },
         Fate::Committed { revision } => CommitDecision::Replay { revision },
         Fate::Superseded => CommitDecision::Superseded,
@@ -297,5 +317,11 @@ pub fn cancel(epoch: &KnownEpoch) -> CancelDecision {
 
 /// Whether an epoch may be collected now: only an open one that was seen idle, twice (a clock that jumps is seen once).
 pub fn may_abandon(epoch: &KnownEpoch, idle_before: bool) -> bool {
-    epoch.fate == Fate::Open && epoch.idle && idle_before
+    epoch.fate == Fate::Open && epoch.idle && (idle_before || mutant!(M22))
+}
+
+/// Whether an epoch for which nothing came for so long may be taken over.
+pub fn is_idle(for_ms: u64) -> bool {
+    let limit_ms = if mutant!(M5) { limits::EPOCH_IDLE_MS / 1000 } else { limits::EPOCH_IDLE_MS };
+    for_ms >= limit_ms || mutant!(M4)
 }

@@ -120,6 +120,12 @@ impl Stage for LocalTarget {
         self.door.commit(epoch(parcel, at)).await.map_err(setback).and_then(handed)
     }
 
+    async fn cancel(&self, parcel: &Parcel, at: Staging) {
+        if let Err(problem) = self.door.cancel(epoch(parcel, at)).await {
+            tracing::debug!(push = %at.push, why = problem.detail, "the epoch could not be given up, and becomes idle");
+        }
+    }
+
     async fn attach(&self, parcel: &Parcel, wait_ms: u64) -> bool {
         let project = &parcel.header.place.project;
         let push = PushId::of(project, &parcel.header.key);

@@ -3,7 +3,7 @@
 
 use axum::response::{IntoResponse, Response};
 use domain::round::RoundChoiceError;
-use domain::{Problem, ProblemCode};
+use domain::{Problem, ProblemCode, mutant};
 use http::{HeaderValue, StatusCode, header};
 use store::{Absent, StoreError};
 
@@ -83,6 +83,9 @@ impl From<StoreError> for Failure {
 pub(crate) fn of_store(error: &StoreError) -> Problem {
     tracing::error!(%error, "the store failed");
     match error {
+        StoreError::PossiblyWritten { .. } if mutant!(M26) => {
+            Problem::new(ProblemCode::StoreUnavailable, "The store failed; nothing was written.")
+        }
         StoreError::NotWritten { .. } => Problem::new(
             ProblemCode::StoreUnavailable,
             "The store cannot be used now, and nothing of this request was written. Repeat it with the same key after the \

@@ -3,12 +3,13 @@
 //! pass here too. Must not know HTTP, and must not decide on a repeat.
 
 mod guard;
+mod mutants;
 mod staged;
 
 use std::sync::Arc;
 
 use domain::listing::CycleReport;
-use domain::{CycleName, Executor, Problem, ProblemCode, ProjectId, Push, PushId, Receipt, Sender};
+use domain::{CycleName, Executor, Problem, ProblemCode, ProjectId, Push, PushId, Receipt, Sender, mutant};
 use store::{Answer, Found, Now, Promoted, Promotion, Recorded, RecordedAt, RoundAction, Store, StoreError};
 use tokio::sync::broadcast;
 
@@ -61,9 +62,24 @@ impl Door {
         guard::push(&push)?;
         point(Operation::OneShot, Step::K2);
         let (id, now) = (PushId::of(&push.place.project, &push.key), self.now());
-        let recorded = settled("push", || self.store.record(Arc::clone(&push), now.clone())).await;
+        if mutant!(M11)
+            && let Some(kept) = mutants::kept(&self.store, id)
+        {
+            return Err(kept);
+        }
+        let recorded = if mutant!(M32) {
+            mutants::twice(&self.store, &push, &now).await
+        } else {
+            settled("push", || self.store.record(Arc::clone(&push), now.clone())).await
+        };
         point(Operation::OneShot, Step::Stored);
-        match recorded.map_err(|error| Box::new(of_store(&error)))? {
+        let recorded = recorded.map_err(|error| Box::new(of_store(&error)));
+        if let Err(failure) = &recorded
+            && mutant!(M11)
+        {
+            mutants::keep(&self.store, id, failure.clone());
+        }
+        match recorded? {
             Recorded::Accepted(answer) => {
                 Ok(self.accepted(push.place.project.clone(), id, answer, push.outcomes.is_empty()))
             }

@@ -161,7 +161,7 @@ fn measure(n: u32) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let mut order: Vec<(ItemHash, u32)> = (0..n).map(|n| (item(n).hash(), n)).collect();
     order.sort_unstable();
-    let bits = chunk_bits(u64::from(n), u64::from(n) * 160, 0).max(4);
+    let bits = chunk_bits(u64::from(n), u64::from(n) * 160, domain::limits::CHUNK_OUTCOMES, 0).max(4);
     let mut content = Content { order, bits, attempt: 1 };
     deliver(&runtime, &store, &content, 1);
     content.attempt = 2;

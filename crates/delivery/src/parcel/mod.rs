@@ -40,7 +40,8 @@ pub struct Parcel {
 impl Parcel {
     /// Packs a push in memory for one destination. `created_at` is RFC 3339.
     pub fn pack(push: &Push, destination: &Destination, created_at: String) -> Result<Self, PackError> {
-        let packing = Packing { destination: Some(destination), created_at, scratch: Scratch::Memory };
+        let packing =
+            Packing { destination: Some(destination), created_at, scratch: Scratch::Memory, chunk_outcomes: None };
         packing.pack(Label::of(push), Contents::Held(push.outcomes.clone()))
     }
 

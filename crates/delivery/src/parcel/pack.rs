@@ -38,6 +38,8 @@ pub struct Packing<'a> {
     pub created_at: String,
     /// Where the bodies of a large push lie until its file is written.
     pub scratch: Scratch<'a>,
+    /// More outcomes than this are staged, in chunks of about so many at most. `None` for the bounds of [`limits`].
+    pub chunk_outcomes: Option<u64>,
 }
 
 impl Packing<'_> {
@@ -66,26 +68,27 @@ impl Packing<'_> {
             return Err(PackError::TooManyOutcomes { outcomes });
         }
         let destination = self.destination.map(ToString::to_string).unwrap_or_default();
-        let small = outcomes <= limits::ONE_SHOT_OUTCOMES_MAX as u64;
+        let one_shot = limits::ONE_SHOT_OUTCOMES_MAX as u64;
+        let small = outcomes <= self.chunk_outcomes.unwrap_or(one_shot).min(one_shot);
         let body = if small { body::whole(&label, source, limits::ONE_SHOT_BYTES_MAX)? } else { None };
         let mut header = Header::new(label, destination, self.created_at);
         if let Some(body) = body {
             return pack_whole(header, &body, source, self.scratch);
         }
-        header.form = Form::Chunks { bits: bits_of(source)? };
+        header.form = Form::Chunks { bits: bits_of(source, self.chunk_outcomes.unwrap_or(limits::CHUNK_OUTCOMES))? };
         pack_chunks(header, source, self.scratch)
     }
 }
 
 /// Into how many chunks a content is cut that nobody has refused yet.
-fn bits_of(source: &dyn Source) -> Result<u8, PackError> {
+fn bits_of(source: &dyn Source, chunk_outcomes: u64) -> Result<u8, PackError> {
     let outcomes = source.outcomes();
-    let by_number = chunk_bits(outcomes, 0, 0);
+    let by_number = chunk_bits(outcomes, 0, chunk_outcomes, 0);
     // Counting the text takes a walk over all; where it can't matter that is spared.
-    if source.text_bytes_max().is_some_and(|bytes| chunk_bits(outcomes, bytes, 0) == by_number) {
+    if source.text_bytes_max().is_some_and(|bytes| chunk_bits(outcomes, bytes, chunk_outcomes, 0) == by_number) {
         return Ok(by_number);
     }
-    Ok(chunk_bits(outcomes, text_bytes(source)?, 0))
+    Ok(chunk_bits(outcomes, text_bytes(source)?, chunk_outcomes, 0))
 }
 
 fn pack_whole(mut header: Header, body: &[u8], source: &dyn Source, scratch: Scratch<'_>) -> Result<Parcel, PackError> {
@@ -126,7 +129,7 @@ pub(super) fn finer(header: &Header, source: &dyn Source) -> Result<Option<u8>, 
     let most = (limits::CHUNKS_MAX.trailing_zeros() as u8).min(leaf_bits(header.outcomes));
     Ok(match header.form {
         // In one chunk it would be as large as it was whole.
-        Form::Whole => Some(bits_of(source)?.max(1).min(most)),
+        Form::Whole => Some(bits_of(source, limits::CHUNK_OUTCOMES)?.max(1).min(most)),
         Form::Chunks { bits } => Some(bits + 1).filter(|bits| *bits <= most),
     })
 }

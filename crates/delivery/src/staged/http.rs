@@ -90,6 +90,12 @@ impl Stage for TallyonceTarget {
         }
     }
 
+    async fn cancel(&self, parcel: &Parcel, at: Staging) {
+        // Unheard, it becomes idle by itself, and only takes longer.
+        let _ = self.ask(Method::DELETE, &epoch(parcel, at), HeaderMap::new(), Bytes::new()).await;
+        fail::fail_point!("client:cancel:read");
+    }
+
     async fn attach(&self, parcel: &Parcel, wait_ms: u64) -> bool {
         /// Of the answer, only who stages.
         #[derive(Deserialize)]

@@ -31,6 +31,10 @@ pub trait Stage: Send + Sync {
     /// Makes it visible, whole.
     async fn commit(&self, parcel: &Parcel, at: Staging) -> Result<Handed, Setback>;
 
+    /// Gives the epoch up, so that nobody has to wait until it is idle. Whether it was heard doesn't matter: nothing of an
+    /// epoch that nobody commits is ever visible.
+    async fn cancel(&self, parcel: &Parcel, at: Staging);
+
     /// Waits until somebody else's delivery under this key has ended or is idle, for at most about this long; true if it
     /// has or is. What became of it is no answer to our own push, and is not said.
     async fn attach(&self, parcel: &Parcel, wait_ms: u64) -> bool;

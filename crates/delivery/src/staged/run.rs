@@ -38,7 +38,13 @@ async fn try_once(stage: &dyn Stage, parcel: &Parcel, attempt: &Try<'_>) -> Resu
         }
     };
     for _ in 0..ROUNDS_MAX {
-        put_all(stage, parcel, attempt, at, &missing).await?;
+        let put = put_all(stage, parcel, attempt, at, &missing).await;
+        if let Err(Setback::TooLarge(_)) = put {
+            // Cut smaller it is another manifest, which would wait for this one.
+            stage.cancel(parcel, at).await;
+            fail::fail_point!("client:cancel:done");
+        }
+        put?;
         attempt.may_record();
         let committed = stage.commit(parcel, at).await;
         fail::fail_point!("client:commit:done");

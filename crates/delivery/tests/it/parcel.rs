@@ -129,8 +129,12 @@ fn wordy(number: usize) -> Vec<Outcome> {
 }
 
 fn packed_in(folder: &Path, push: &Push) -> Parcel {
-    let packing =
-        Packing { destination: Some(&destination()), created_at: String::new(), scratch: Scratch::Folder(folder) };
+    let packing = Packing {
+        destination: Some(&destination()),
+        created_at: String::new(),
+        scratch: Scratch::Folder(folder),
+        chunk_outcomes: None,
+    };
     packing.pack(Label::of(push), Contents::Held(push.outcomes.clone())).unwrap()
 }
 
@@ -354,7 +358,8 @@ fn strange_files_and_newer_files_are_told_from_torn_ones() {
 fn a_sealed_file_goes_anywhere_but_only_on_purpose() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sealed.push");
-    let packing = Packing { destination: None, created_at: String::new(), scratch: Scratch::Memory };
+    let packing =
+        Packing { destination: None, created_at: String::new(), scratch: Scratch::Memory, chunk_outcomes: None };
     packing.pack(Label::of(&push()), Contents::Held(push().outcomes)).unwrap().seal(&path).unwrap();
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
     assert_eq!(names, ["sealed.push"], "no temporary file stays");
@@ -370,10 +375,25 @@ fn a_sealed_file_goes_anywhere_but_only_on_purpose() {
 #[test]
 fn what_is_only_counted_is_nowhere() {
     let push = push_of(many(limits::ONE_SHOT_OUTCOMES_MAX + 1));
-    let packing = Packing { destination: None, created_at: String::new(), scratch: Scratch::Nowhere };
+    let packing =
+        Packing { destination: None, created_at: String::new(), scratch: Scratch::Nowhere, chunk_outcomes: None };
     let counted = packing.pack(Label::of(&push), Contents::Held(push.outcomes.clone())).unwrap();
     assert_eq!((counted.header.chunks.len(), counted.header.counts), (8, push.outcomes.counts()));
     assert!(counted.body(&counted.header.chunks[0]).is_err());
+}
+
+#[test]
+fn a_small_push_is_cut_where_its_sender_wants_it() {
+    let push = push_of(many(100));
+    let packed = |chunk_outcomes| {
+        let created_at = String::new();
+        let packing = Packing { destination: None, created_at, scratch: Scratch::Memory, chunk_outcomes };
+        packing.pack(Label::of(&push), Contents::Held(push.outcomes.clone())).unwrap().header
+    };
+    assert_eq!(packed(Some(100)).form, Form::Whole);
+    assert_eq!(packed(Some(99)).form, Form::Chunks { bits: 1 });
+    assert_eq!(packed(Some(1)).form, Form::Chunks { bits: 3 }, "no smaller than the leaves of the digest");
+    assert_eq!(packed(Some(1)).content, packed(None).content);
 }
 
 #[test]

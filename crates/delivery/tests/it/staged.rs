@@ -23,6 +23,7 @@ enum Asked {
     BeginWithoutItems,
     Put(u32),
     Commit,
+    Cancel,
     Attach,
 }
 
@@ -103,6 +104,11 @@ impl Stage for Receiver {
         self.hear("commit", Asked::Commit)?;
         assert_eq!(self.there.lock().unwrap().len(), parcel.header.chunks.len(), "committed too early");
         Ok(handed(parcel))
+    }
+
+    async fn cancel(&self, _: &Parcel, _: Staging) {
+        let _ = self.hear("cancel", Asked::Cancel);
+        self.there.lock().unwrap().clear();
     }
 
     async fn attach(&self, _: &Parcel, wait_ms: u64) -> bool {
@@ -312,6 +318,11 @@ async fn chunks_too_large_are_cut_and_kept_so() {
     assert_eq!(ended.chunks, 8);
     assert!(seen.contains(&Progress::Cut { chunks: 8 }));
     assert!(!seen.iter().any(|p| matches!(p, Progress::Waiting { .. })), "a cut needs no wait");
+    // The first cut's epoch is given up, and the second is another wish: it doesn't wait for what nobody goes on with.
+    let asked = receiver.asked();
+    let begins = || asked.iter().filter(|asked| matches!(asked, Asked::Begin(_)));
+    assert_eq!((begins().count(), begins().collect::<BTreeSet<_>>().len()), (2, 2), "{asked:?}");
+    assert!(asked.contains(&Asked::Cancel), "{asked:?}");
     // The entry is the new cut, whole, and still held; a put of the same push keeps the cut.
     assert!(matches!(entry.lock(), Err(delivery::LockError::Held { .. })));
     assert_eq!(entry.load().unwrap().header.form, Form::Chunks { bits: 3 });

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::id::{JobName, Ordinal, RoundLabel, RunId, ShardRef, Variant};
 use crate::key::{Finding, KeyParts, Known, Scope, check};
+use crate::mutant;
 use known::{Detected, detect};
 use platform::{Found, Missing, Platform, Reading};
 
@@ -110,6 +111,7 @@ fn assemble(platform: Option<&'static Platform>, chosen: Chosen, reading: Readin
         variant: chosen.variant.map(|variant| variant.value).unwrap_or_default(),
     };
     let context = reading.context;
+    let parts = if mutant!(M35) { numbered(parts, chosen.ordinal.as_ref()) } else { parts };
     Identity {
         platform: platform.map(|platform| platform.slug),
         platform_title: platform.map(|platform| platform.title),
@@ -134,6 +136,12 @@ fn assemble(platform: Option<&'static Platform>, chosen: Chosen, reading: Readin
         in_ci,
         unnumbered_change: context.unnumbered_change,
     }
+}
+
+/// The fault of a key that names the attempt.
+fn numbered(parts: KeyParts, ordinal: Option<&Found<Ordinal>>) -> KeyParts {
+    let round = ordinal.and_then(|ordinal| RoundLabel::parse(&ordinal.value.to_string()).ok());
+    KeyParts { round, ..parts }
 }
 
 /// Judges a run value or a whole key against what this environment says (`tallyonce key --check`).

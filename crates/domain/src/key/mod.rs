@@ -11,7 +11,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::limits;
+use crate::{limits, mutant};
 
 pub use check::{Finding, Known, Severity};
 pub use parts::{KeyParts, Scope, ScopeError};
@@ -63,6 +63,9 @@ impl PushKey {
         }
         if text.len() > limits::KEY_HEADER_BYTES_MAX {
             return Err(KeyError::TooLong { octets: text.len(), limit: limits::KEY_HEADER_BYTES_MAX });
+        }
+        if mutant!(M8) {
+            return Ok(Self(text.get(..64).unwrap_or(text).to_ascii_lowercase()));
         }
         Ok(Self(text.to_owned()))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::protocol::{FieldDifference, Refusal};
 use domain::staging::*;
 use domain::{Digest, Executor, Ordinal, Sender};
 
@@ -11,7 +12,7 @@ fn manifest(text: &str) -> Digest {
 
 fn offer(content: &str, ordinal: Option<u64>) -> Begin {
     let sender = Sender { ordinal: ordinal.map(Ordinal), ..Sender::default() };
-    Begin { manifest: manifest(content), content: manifest(content), sender }
+    Begin { manifest: manifest(content), content: manifest(content), sender, fields: Vec::new() }
 }
 
 fn open(content: &str, ordinal: Option<u64>, present: &[u32]) -> KnownEpoch {
@@ -167,6 +168,18 @@ fn a_second_leg_at_the_same_attempt_collides_even_with_the_same_manifest() {
     let contested = KnownEpoch { contested: true, ..staging };
     let later = begin(&executed_by("b", &offer("N", Some(2))), Some(&contested), None);
     assert!(matches!(later, BeginDecision::Collides(_)), "{later:?}");
+}
+
+#[test]
+fn b11_another_place_under_a_key_that_is_staged_is_refused() {
+    let fields = vec![FieldDifference { field: "round".into(), recorded: "run:1".into(), offered: "run:2".into() }];
+    let elsewhere = Begin { fields: fields.clone(), ..offer("M", Some(2)) };
+    let refused = BeginDecision::Reused(Refusal::KeyReused(fields));
+    assert_eq!(begin(&elsewhere, Some(&open("M", Some(1), &[0])), None), refused);
+    assert_eq!(one_shot(&elsewhere, Some(&open("M", Some(1), &[0])), None), OneShotDecision::Wait(refused));
+    let ended = KnownEpoch { fate: Fate::Abandoned, ..open("M", Some(1), &[]) };
+    let anew = BeginDecision::Open { epoch: Epoch(2), supersedes: None };
+    assert_eq!(begin(&elsewhere, Some(&ended), None), anew, "what ended claims nothing");
 }
 
 #[test]

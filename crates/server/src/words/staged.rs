@@ -2,8 +2,8 @@
 //! Must not decide anything.
 
 use domain::manifest::ranges;
-use domain::wire::StoredReceipt;
 use domain::problem::Retry;
+use domain::wire::StoredReceipt;
 use domain::{Problem, ProblemCode, Receipt};
 use serde_json::value::RawValue;
 use store::{Fence, StoreError, Stored};

@@ -37,6 +37,7 @@ macro_rules! for_each_conformance_test {
         $callback! {
             recording::a_first_push_is_recorded_with_its_receipt,
             recording::a_repeat_gets_the_same_bytes,
+            recording::a_repeat_is_known_however_late_it_comes,
             recording::an_empty_push_is_recorded,
             recording::equal_body_bytes_are_the_same_content,
             recording::a_cosmetic_difference_is_a_replay,
@@ -157,6 +158,8 @@ macro_rules! for_each_conformance_test {
             staged_races::c7_n1_a_commit_beside_whatever_ends_its_epoch,
             staged_races::p7_puts_beside_a_begin_that_supersedes,
             one_shots::o1_beside_an_epoch_of_other_content,
+            one_shots::b11_a_key_that_is_staged_for_another_place_is_refused,
+            one_shots::s3_a_contested_key_stays_contested_when_its_epoch_is_superseded,
             one_shots::o1_takes_an_idle_epoch_over,
             one_shots::o1_after_a_staged_commit_it_is_a_replay_or_an_overlay,
             one_shots::o2_of_the_same_content_it_commits_the_epoch,

@@ -138,3 +138,38 @@ pub async fn s3_a_whole_second_leg_is_refused_while_the_first_is_staged(make: Ma
     assert!(staged.committed(&store, 1).await.replayed);
     sound(&store).await;
 }
+
+/// B11 and O2: equal outcomes are not enough, what is staged belongs to its place.
+pub async fn b11_a_key_that_is_staged_for_another_place_is_refused(make: Make<'_>) {
+    let store = make();
+    let staged = push(&forty('+')).run("1").incarnation(1).cut(2);
+    staged.begun(&store).await;
+    let elsewhere = push(&forty('+')).run("2").incarnation(2);
+    for refusal in [elsewhere.refused(&store).await, elsewhere.cut(2).refused(&store).await] {
+        assert!(matches!(&refusal, Refusal::KeyReused(fields) if fields[0].field == "round"), "{refusal:?}");
+    }
+    let commits = [push(&forty('+')).run("1").commit("aaaa").cut(1), push(&forty('+')).run("1").commit("bbbb").cut(1)];
+    assert!(
+        matches!(commits[1].begin(&store, now()).await, Begun::Fenced(Fence::InProgress { .. })),
+        "one commit is unknown"
+    );
+    staged.put_all(&store, 1).await;
+    assert_eq!(staged.committed(&store, 1).await.revision, 1);
+    assert!(matches!(elsewhere.refused(&store).await, Refusal::KeyReused(_)), "as it is once it is recorded");
+    sound(&store).await;
+}
+
+/// S3, staged: the second leg stays refused also after the first has begun anew.
+pub async fn s3_a_contested_key_stays_contested_when_its_epoch_is_superseded(make: Make<'_>) {
+    let store = make();
+    let leg = |executor: &str, attempt, mark| push(&forty(mark)).attempt(attempt).executor(executor);
+    leg("a", 1, '+').incarnation(1).cut(2).begun(&store).await;
+    assert!(matches!(leg("b", 1, '+').incarnation(2).cut(2).refused(&store).await, Refusal::CollidingExecutor { .. }));
+    let again = leg("a", 2, '-').incarnation(3).cut(2);
+    assert_eq!(again.begun(&store).await.epoch, Epoch(2));
+    assert!(matches!(leg("b", 3, '+').incarnation(4).cut(2).refused(&store).await, Refusal::CollidingExecutor { .. }));
+    again.put_all(&store, 2).await;
+    again.committed(&store, 2).await;
+    assert!(matches!(leg("b", 3, '+').incarnation(5).refused(&store).await, Refusal::CollidingExecutor { .. }));
+    sound(&store).await;
+}

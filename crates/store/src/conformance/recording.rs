@@ -7,7 +7,8 @@ use domain::receipt::ReceiptResult;
 use domain::{Attempt, DurationUs, Outcome, Outcomes, Status};
 
 use super::Make;
-use super::build::{cycle, item, outcomes, page, push, query, receipt, shop, sound, words};
+use super::build::{after, cycle, item, outcomes, page, push, query, receipt, shop, sound, words};
+use crate::{Now, Recorded, RecordedAt};
 
 pub async fn a_first_push_is_recorded_with_its_receipt(make: Make<'_>) {
     let store = make();
@@ -37,6 +38,24 @@ pub async fn a_repeat_gets_the_same_bytes(make: Make<'_>) {
     assert_eq!((round.counts.total, round.repeats, round.pushes[0].deliveries), (2, 1, 2));
     let stored = store.receipt(&shop(), push.id(), None).await.expect("works").expect("exists");
     assert_eq!(stored, (first.receipt, 1));
+    sound(&store).await;
+}
+
+/// No clock decides: not after the seconds that a lock would hold, nor after the days that others keep a key.
+pub async fn a_repeat_is_known_however_late_it_comes(make: Make<'_>) {
+    let store = make();
+    let push = push("a+ b-");
+    let first = push.accepted(&store).await;
+    let much_later = Now { at: RecordedAt("2031-02-03T04:05:06Z".to_owned()), ms: after(0).ms + 160_000_000_000 };
+    for now in [after(4_999), after(5_001), after(86_400_001), much_later, after(0)] {
+        let Ok(Recorded::Accepted(again)) = store.record(Arc::new(push.0.clone()), now).await else {
+            panic!("not taken")
+        };
+        assert!(again.replayed);
+        assert_eq!((again.revision, again.receipt), (1, first.receipt.clone()));
+    }
+    let round = &cycle(&store).await.rounds[0];
+    assert_eq!((round.counts.total, round.repeats, round.pushes.len()), (2, 5, 1));
     sound(&store).await;
 }
 

@@ -4,13 +4,14 @@
 use domain::protocol::{DifferenceClass, DifferenceSummary, Doubt, Refusal};
 use domain::receipt::ItemDifference;
 use domain::verdict::RevisionKind;
-use domain::{Counts, ItemHash, ItemName, Outcomes};
+use domain::{Counts, ItemHash, ItemName, Outcomes, mutant};
 use rusqlite::params;
 
 use super::connect::broken;
 use super::content::{Snap, names_of};
 use super::delivered::Delivered;
 use super::known::{KnownPush, RoundOf};
+use super::mutants;
 use super::points::Tx;
 use super::prepare::Prepared;
 use super::rows::{self, pack_counts};
@@ -28,15 +29,19 @@ pub(super) enum Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Number and bits of the blocks, which are there from now on.
-    fn lie(self, tx: Tx<'_>, project: i64) -> Result<(i64, u8), StoreError> {
+    /// Number and bits of the blocks.
+    fn number(self, tx: Tx<'_>, project: i64) -> Result<(i64, u8), StoreError> {
         match self {
             Blocks::Staged(blockset, bits) => Ok((blockset, bits)),
-            Blocks::Made(outcomes, prepared) => {
-                let blockset = write::blockset(tx, project)?;
-                write::blocks(tx, (project, blockset), outcomes, prepared)?;
-                Ok((blockset, prepared.bits))
-            }
+            Blocks::Made(_, prepared) => Ok((write::blockset(tx, project)?, prepared.bits)),
+        }
+    }
+
+    /// Under this number they lie from now on.
+    fn lie(self, tx: Tx<'_>, project: i64, blockset: i64) -> Result<(), StoreError> {
+        match self {
+            Blocks::Staged(..) => Ok(()),
+            Blocks::Made(outcomes, prepared) => write::blocks(tx, (project, blockset), outcomes, prepared),
         }
     }
 }
@@ -137,21 +142,35 @@ fn link(
     content: &Linked<'_>,
     receipt: &[u8],
 ) -> Result<(), StoreError> {
+    let (project, push, number) = (revision.project, revision.push, revision.number);
+    let blocks = content.blocks.number(tx, project)?;
+    if !mutant!(M2) {
+        content.blocks.lie(tx, project, blocks.0)?;
+    }
     let columns = RevisionColumns {
         sender: of.sender,
         content: of.content.content,
         outcomes: of.content.outcomes,
-        blocks: content.blocks.lie(tx, revision.project)?,
+        blocks,
         counts: &content.counts,
         files: of.files,
         report: of.report,
         incomplete: of.incomplete,
         at: of.at,
         promotion: None,
-        receipt,
+        receipt: if mutant!(M16) { &[] } else { receipt },
     };
     write::insert_revision(tx, revision, &columns)?;
-    accept(tx, of, (revision.project, revision.push), revision.kind.word(), revision.number)
+    accept(tx, of, (project, push), revision.kind.word(), number)?;
+    if mutant!(M2) {
+        mutants::commit_early(&tx)?;
+        content.blocks.lie(tx, project, blocks.0)?;
+    }
+    if mutant!(M16) {
+        mutants::commit_early(&tx)?;
+        mutants::receipt(tx, (project, push, number), receipt)?;
+    }
+    Ok(())
 }
 
 /// Logs an accepted delivery, and who made it.

@@ -3,8 +3,9 @@
 
 use domain::protocol::Offer;
 use domain::push::ContentId;
-use domain::{Manifest, OnDifference, Origin, Place, Push, PushId, PushKey, ReportSummary, Sender};
+use domain::{Manifest, OnDifference, Origin, Place, Push, PushId, PushKey, ReportSummary, Sender, mutant};
 
+use super::mutants;
 use crate::RecordedAt;
 
 /// A delivery without its outcomes.
@@ -60,7 +61,11 @@ impl<'a> Delivered<'a> {
     }
 
     pub(super) fn uid(&self) -> PushId {
-        PushId::of(&self.place.project, self.key)
+        let uid = PushId::of(&self.place.project, self.key);
+        match &self.sender.executor {
+            Some(executor) if mutant!(M6) => mutants::mixed(uid, executor.as_str().as_bytes()),
+            _ => uid,
+        }
     }
 
     /// What the decision on it looks at.

@@ -14,6 +14,7 @@ mod history;
 mod items;
 mod known;
 mod migrations;
+mod mutants;
 mod parts;
 mod points;
 mod prepare;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use domain::protocol::{Decision, DifferenceClass, decide};
-use domain::{ItemHash, ItemName, Outcomes, Push};
+use domain::{ItemHash, ItemName, Outcomes, Push, mutant};
 use rusqlite::Connection;
 
 use super::accept::{self, Blocks, Linked};
@@ -12,6 +12,7 @@ use super::connect::broken;
 use super::content::Snap;
 use super::delivered::Delivered;
 use super::known::{Lookups, Offered, Standing, listed};
+use super::mutants;
 use super::points::{Op, Tx};
 use super::prepare::Prepared;
 use super::stage::{self, Gate};
@@ -38,7 +39,17 @@ pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Ste
     let (tx, snap) = (Tx::of(connection, Op::RECORD), Snap::over(connection));
     let push = &*delivery.push;
     let of = Delivered::of(push, &delivery.now.at);
-    let standing = Standing::of(&snap, &of)?;
+    let mut standing = Standing::of(&snap, &of)?;
+    if (mutant!(M1) || mutant!(M3) || mutant!(M12) || mutant!(M30))
+        && mutants::forgets(connection, &of, delivery, standing.known.as_ref())?
+    {
+        standing.known = None;
+    }
+    if mutant!(M14)
+        && let Some(known) = &standing.known
+    {
+        mutants::count(tx, known, push.outcomes.counts())?;
+    }
     let offered = Offered::Whole(&push.outcomes);
     let known = standing.known.as_ref();
     let mut lookups = Lookups { snap: &snap, place: of.place, standing: &standing, offered: &offered };

@@ -2,11 +2,12 @@
 //! [`Tx::step`](super::points::Tx::step). Must not decide what to write.
 
 use domain::verdict::RevisionKind;
-use domain::{Counts, CycleName, Digest, Origin, Outcomes, ProjectId, PushId, Sender};
+use domain::{Counts, CycleName, Digest, Origin, Outcomes, ProjectId, PushId, Sender, mutant};
 use rusqlite::{CachedStatement, OptionalExtension, params};
 
 use super::connect::broken;
 use super::delivered::Delivered;
+use super::mutants;
 use super::points::{Step, Tx};
 use super::prepare::{Prepared, PreparedBlock};
 use super::rows::{incarnation_bytes, kind_columns, ordinal_text, pack_counts, scope_code, to_json, variant_text};
@@ -80,13 +81,15 @@ pub(super) fn push(
     counts: &Counts,
 ) -> Result<i64, StoreError> {
     let place = of.place;
+    let again = mutant!(M1) || mutant!(M3) || mutant!(M12) || mutant!(M30);
+    let uid = if again { mutants::beside(tx, project, of.uid())? } else { of.uid() };
     let sql =
         "INSERT INTO push(project, uid, key, round, job, variant, shard, shard_total, run, label, commit_id, expect,
                  late, revision, deliveries, replays, counts)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, 1, 0, ?14)";
     tx.step("insert-push", sql)?.run(params![
         project,
-        of.uid().0,
+        uid.0,
         of.key.as_str(),
         round,
         place.job.as_ref().map_or("", |job| job.as_str()),
@@ -189,7 +192,7 @@ pub(super) fn blocks(
         "INSERT INTO block(project, blockset, bucket, n, itemset, codes, times) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let mut texts = tx.step("insert-texts", "INSERT INTO blocktext(id, body) VALUES (?1, ?2)")?;
-    for part in &prepared.blocks {
+    for part in prepared.blocks.iter().skip(usize::from(mutant!(M15))) {
         let set = sets.id(project, outcomes, prepared.bits, part)?;
         let n = part.range.len() as u32;
         block.run(params![project, blockset, part.bucket, n, set, part.codes, part.times])?;

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use domain::mutant;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -158,6 +159,9 @@ fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Con
             break;
         }
     }
+    if mutant!(M24) && lost.is_none() {
+        answer(std::mem::take(&mut group), std::mem::take(&mut failures), None);
+    }
     fail::fail_point!("k4");
     fail::fail_point!("store:txn:commit-before");
     let lost = lost.or_else(|| commit(&connection).err());
@@ -165,11 +169,16 @@ fn carry_out(connection: Connection, mut group: Vec<Box<dyn Job>>) -> Option<Con
     fail::fail_point!("store:txn:commit-after");
     let trusted = lost.is_none() || connection.execute_batch("ROLLBACK").is_ok() || connection.is_autocommit();
     let unsure = matches!(lost, Some(StoreError::PossiblyWritten { .. }));
+    answer(group, failures, lost.as_ref());
+    (trusted && !unsure).then_some(connection)
+}
+
+/// Tells each job of a group what it came to. `lost`: why nothing, or perhaps nothing, of the group is written.
+fn answer(group: Vec<Box<dyn Job>>, mut failures: Vec<Option<StoreError>>, lost: Option<&StoreError>) {
     failures.resize_with(group.len(), || None);
     for (job, failure) in group.into_iter().zip(failures) {
-        job.answer(failure.or_else(|| lost.as_ref().map(connect::copy)));
+        job.answer(failure.or_else(|| lost.map(connect::copy)));
     }
-    (trusted && !unsure).then_some(connection)
 }
 
 fn refuse_all(group: Vec<Box<dyn Job>>, error: &StoreError) {
@@ -219,7 +228,9 @@ mod tests {
 
     fn carried_out(jobs: Vec<(Box<dyn Job>, Answer)>) -> (Vec<bool>, Vec<i64>) {
         let connection = Connection::open_in_memory().unwrap();
-        connection.execute_batch("CREATE TABLE t(n INTEGER)").unwrap();
+        let tables = "PRAGMA foreign_keys = ON; CREATE TABLE t(n INTEGER); CREATE TABLE parent(n INTEGER PRIMARY KEY);
+                      CREATE TABLE child(n REFERENCES parent(n) DEFERRABLE INITIALLY DEFERRED)";
+        connection.execute_batch(tables).unwrap();
         let (group, answers): (Vec<_>, Vec<_>) = jobs.into_iter().unzip();
         let connection = carry_out(connection, group).unwrap();
         let mut rows = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
@@ -235,6 +246,13 @@ mod tests {
             job("INSERT INTO t VALUES (3)", false),
         ];
         assert_eq!(carried_out(jobs), (vec![true, false, true], vec![1, 3]));
+    }
+
+    #[test]
+    fn nobody_is_told_of_success_before_the_commit() {
+        // What is wrong with the second shows at the commit only.
+        let jobs = vec![job("INSERT INTO t VALUES (1)", false), job("INSERT INTO child VALUES (2)", false)];
+        assert_eq!(carried_out(jobs), (vec![false; 2], vec![]));
     }
 
     #[test]

@@ -73,18 +73,21 @@ fn eight_processes_create_and_fill_one_file_at_once() {
 fn what_was_recorded_is_there_after_opening_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.db");
-    let receipts: Vec<Vec<u8>> = (0..2)
+    let answers: Vec<store::Answer> = (0..2)
         .map(|_| {
-            let mut receipt = Vec::new();
+            let mut answer = None;
             run(|| async {
                 let store = store::open(&url(&path)).unwrap();
-                receipt = push("a+ b- c*").accepted(&store).await.receipt;
+                answer = Some(push("a+ b- c*").accepted(&store).await);
                 store.ready().await.unwrap();
+                assert_eq!(build::cycle(&store).await.rounds[0].pushes.len(), 1);
+                build::sound(&store).await;
             });
-            receipt
+            answer.unwrap()
         })
         .collect();
-    assert_eq!(receipts[0], receipts[1]);
+    assert_eq!(answers[0].receipt, answers[1].receipt);
+    assert_eq!((answers[0].replayed, answers[1].replayed), (false, true));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use domain::push::ContentId;
 use domain::staging::{Begin, BeginDecision, Fate};
 use domain::{Epoch, Manifest, Outcomes, Push, Sender, staging};
 
-use super::{Stage, beside, end};
+use super::{Stage, beside, differing_fields, end};
 use crate::memory::carry::{broken, carry_out, key_of, refuse, replay};
 use crate::memory::model::{Key, World};
 use crate::memory::record::decided;
@@ -43,8 +43,12 @@ pub(in crate::memory) fn begin(world: &mut World, manifest: &Arc<Manifest>, now:
         Decision::Record | Decision::Undecided => None,
         settled => return carry_out(world, &push, &now.at, settled).map(begun),
     };
-    let offer =
-        Begin { manifest: manifest.digest(), content: manifest.content.content, sender: manifest.sender.clone() };
+    let offer = Begin {
+        manifest: manifest.digest(),
+        content: manifest.content.content,
+        sender: manifest.sender.clone(),
+        fields: differing_fields(world, &key, &manifest.offer()),
+    };
     let (latest, bound) = beside(world, &key, manifest.sender.incarnation, now);
     let (epoch, resumed) = match staging::begin(&offer, latest.as_ref(), bound) {
         BeginDecision::Open { epoch, supersedes } => {
@@ -52,6 +56,8 @@ pub(in crate::memory) fn begin(world: &mut World, manifest: &Arc<Manifest>, now:
                 end(world, &key, old, Fate::Superseded);
             }
             open(world, &key, manifest, &offer);
+            // Legs that share the key are no fewer because one of them begins anew.
+            contest(world, &key, supersedes.is_some() && latest.is_some_and(|latest| latest.contested));
             (epoch, false)
         }
         BeginDecision::Resume { epoch, .. } => (epoch, true),
@@ -82,6 +88,13 @@ fn open(world: &mut World, key: &Key, manifest: &Arc<Manifest>, offer: &Begin) {
     };
     world.stages.entry(key.clone()).or_default().epochs.push(stage);
     world.open.insert(key.clone());
+}
+
+/// Two legs share the key, as far as anybody knows.
+fn contest(world: &mut World, key: &Key, contested: bool) {
+    if let Some(stage) = world.stages.get_mut(key).and_then(|stages| stages.epochs.last_mut()) {
+        stage.contested |= contested;
+    }
 }
 
 /// Lets a client stage in an open epoch.
@@ -121,11 +134,10 @@ pub(in crate::memory) fn held(
             Ok(Recorded::Fenced(Fence::Superseded { epoch: bound, recorded: world.stored(&key) }))
         }
         BeginDecision::Collides(refusal) => {
-            if let Some(stage) = world.stages.get_mut(&key).and_then(|stages| stages.epochs.last_mut()) {
-                stage.contested = true;
-            }
+            contest(world, &key, true);
             Ok(Recorded::Refused(refuse(world, push, at, (refusal, false))))
         }
+        BeginDecision::Reused(refusal) => Ok(Recorded::Refused(refuse(world, push, at, (refusal, false)))),
         BeginDecision::Replay { revision } => {
             let known = world.recording(&key).and_then(|r| r.revisions.get(revision as usize - 1)).map(|r| &r.known);
             let class = match known {

@@ -7,7 +7,7 @@ mod put;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::limits::EPOCH_IDLE_MS;
+use domain::protocol::{self, FieldDifference, Offer};
 use domain::staging::{Begin, Ending, Fate, KnownEpoch, OneShotDecision};
 use domain::{Digest, Epoch, Executor, Incarnation, Manifest, Ordinal, Push, Sender, staging};
 
@@ -128,7 +128,8 @@ impl Stage {
 
 /// One epoch of a push as the decisions look at it.
 fn known(world: &World, key: &Key, epoch: Epoch, now: &Now) -> Option<KnownEpoch> {
-    world.stages.get(key)?.get(epoch).map(|stage| stage.known(epoch, now, EPOCH_IDLE_MS))
+    let stage = world.stages.get(key)?.get(epoch)?;
+    Some(KnownEpoch { idle: staging::is_idle(stage.idle_for(now)), ..stage.known(epoch, now, u64::MAX) })
 }
 
 /// The newest epoch of a push, and the one that a client is bound to.
@@ -169,8 +170,16 @@ pub(super) fn one_shot(world: &World, key: &Key, push: &Push, now: &Now) -> OneS
     let (latest, bound) = beside(world, key, push.sender.incarnation, now);
     let content = push.content.content;
     // It has no manifest of its own; that of no manifest is equal to it.
-    let offer = Begin { manifest: content, content, sender: push.sender.clone() };
+    let fields = differing_fields(world, key, &push.offer());
+    let offer = Begin { manifest: content, content, sender: push.sender.clone(), fields };
     staging::one_shot(&offer, latest.as_ref(), bound)
+}
+
+/// The fields in which an offer's place differs from that of the open epoch; one that has ended claims nothing.
+fn differing_fields(world: &World, key: &Key, offer: &Offer<'_>) -> Vec<FieldDifference> {
+    let open = world.stages.get(key).and_then(|stages| stages.epochs.last()).filter(|stage| stage.fate == Fate::Open);
+    let Some(Stage { manifest, .. }) = open else { return Vec::new() };
+    protocol::differing_fields(offer, &manifest.place, manifest.origin.commit.as_ref())
 }
 
 /// A push in one request was recorded as `revision`, and ends an epoch.

@@ -1,6 +1,6 @@
 //! Begins of staged pushes, in the writer's transaction. Must not decide.
 
-use domain::protocol::{Decision, DifferenceClass, decide};
+use domain::protocol::{Decision, DifferenceClass, Refusal, decide};
 use domain::staging::{self, Begin, BeginDecision, Fate};
 use domain::{Epoch, Manifest};
 use rusqlite::Connection;
@@ -56,7 +56,13 @@ fn stage(
     let latest = rows::latest(&tx, project, of.uid())?;
     let known = latest.as_ref().map(|latest| rows::known(&tx, latest, now.ms)).transpose()?;
     let bound = rows::bound(&tx, project, of.uid(), of.sender.incarnation)?;
-    let offer = Begin { manifest: manifest.digest(), content: of.content.content, sender: of.sender.clone() };
+    let fields = latest.as_ref().map(|latest| rows::differing_fields(&tx, latest, &of)).transpose()?;
+    let offer = Begin {
+        manifest: manifest.digest(),
+        content: of.content.content,
+        sender: of.sender.clone(),
+        fields: fields.unwrap_or_default(),
+    };
     let recorded = || rows::recorded(&tx, project, of.uid());
     match (staging::begin(&offer, known.as_ref(), bound), &latest) {
         (BeginDecision::Open { epoch, supersedes }, latest) => {
@@ -64,6 +70,10 @@ fn stage(
                 write::end(tx, latest.id, Fate::Superseded)?;
             }
             let stage = write::open(tx, project, manifest, epoch, now)?;
+            // Legs that share the key are no fewer because one of them begins anew.
+            if supersedes.is_some() && latest.as_ref().is_some_and(|latest| latest.contested) {
+                write::contest(tx, stage)?;
+            }
             write::sender(tx, (project, stage), of.uid().0, of.sender)?;
             let missing = (0..manifest.chunks.len() as u32).collect();
             Ok(staging_of(manifest, (epoch, false), missing, difference, recorded()?))
@@ -84,15 +94,24 @@ fn stage(
             Ok(Begun::Fenced(Fence::Superseded { epoch: bound, recorded: recorded()? }))
         }
         (BeginDecision::Collides(refusal), Some(latest)) => {
-            write::contest(tx, latest)?;
-            let of_key = (Some(project), standing.known.as_ref());
-            let refused = accept::refuse((tx, snap), &of, of_key, (refusal, false), |_| Ok(Vec::new()))?;
-            Ok(Begun::Refused(refused))
+            write::contest(tx, latest.id)?;
+            refused((tx, snap), &of, (project, standing), refusal)
         }
+        (BeginDecision::Reused(refusal), _) => refused((tx, snap), &of, (project, standing), refusal),
         (BeginDecision::Resume { .. } | BeginDecision::Collides(_), None) => {
             Err(broken("a decision on an epoch that is not there"))
         }
     }
+}
+
+fn refused(
+    (tx, snap): (Tx<'_>, &Snap<'_>),
+    of: &Delivered<'_>,
+    (project, standing): (i64, &Standing),
+    refusal: Refusal,
+) -> Result<Begun, StoreError> {
+    let of_key = (Some(project), standing.known.as_ref());
+    accept::refuse((tx, snap), of, of_key, (refusal, false), |_| Ok(Vec::new())).map(Begun::Refused)
 }
 
 fn staging_of(

@@ -1,6 +1,7 @@
 //! Collections: epochs that were seen idle twice are given up, and dead epochs are swept, a little at a time.
 //! Must not decide.
 
+use domain::mutant;
 use domain::staging::{Fate, KnownEpoch, may_abandon};
 use rusqlite::{Connection, params};
 
@@ -17,7 +18,8 @@ pub(in crate::sqlite) fn collect(connection: &Connection, of: Lifetime, now: &No
     let mut collected = Collected::default();
     collected.more = look(tx, of, now, &mut collected)?;
     let mut blocks_left = of.blocks_max.max(1);
-    let dead = rows::all(&tx, "fate <> 0 AND blocks = 0 ORDER BY id LIMIT ?1", [EPOCHS_MAX as i64])?;
+    let condition = if mutant!(M23) { "blocks = 0" } else { "fate <> 0 AND blocks = 0" };
+    let dead = rows::all(&tx, &format!("{condition} ORDER BY id LIMIT ?1"), [EPOCHS_MAX as i64])?;
     collected.more |= dead.len() == EPOCHS_MAX;
     for stage in dead {
         let (deleted, all) = sweep::sweep(tx, &stage, blocks_left)?;

@@ -39,7 +39,8 @@ pub(in crate::sqlite) fn one_shot(
     let bound = rows::bound(&tx, project, of.uid(), of.sender.incarnation)?;
     // No digest of a manifest is that of a content, so it resumes an epoch by its content alone.
     let content = of.content.content;
-    let offer = Begin { manifest: content, content, sender: of.sender.clone() };
+    let fields = rows::differing_fields(&tx, &latest, of)?;
+    let offer = Begin { manifest: content, content, sender: of.sender.clone(), fields };
     Ok(match staging::one_shot(&offer, Some(&known), bound) {
         OneShotDecision::Record { ends } => Gate::Open(ends.map(|(_, ending)| (latest, ending))),
         OneShotDecision::Wait(BeginDecision::InProgress { epoch }) => Gate::Fenced(Fence::InProgress { epoch }),
@@ -50,9 +51,10 @@ pub(in crate::sqlite) fn one_shot(
         }
         OneShotDecision::Wait(BeginDecision::Replay { revision }) => Gate::Replay(revision),
         OneShotDecision::Wait(BeginDecision::Collides(refusal)) => {
-            write::contest(tx, &latest)?;
+            write::contest(tx, latest.id)?;
             Gate::Refused(refusal)
         }
+        OneShotDecision::Wait(BeginDecision::Reused(refusal)) => Gate::Refused(refusal),
         OneShotDecision::Wait(BeginDecision::Open { .. } | BeginDecision::Resume { .. }) => {
             return Err(broken("a push in one request was told to stage"));
         }

@@ -7,7 +7,7 @@ use domain::compare::listed;
 use domain::content::{Digests, chunk_of};
 use domain::staging::{self, PutDecision};
 use domain::verdict::Light;
-use domain::{Comparison, Counts, limits};
+use domain::{Comparison, Counts, limits, mutant};
 use rusqlite::{Connection, params};
 
 use super::super::content::{Snap, fold};
@@ -166,7 +166,9 @@ pub(in crate::sqlite) fn put(connection: &Connection, of: &PutChunk) -> Result<P
 }
 
 fn store(tx: Tx<'_>, stage: &StageRow, chunk: &Chunk, of: &PreparedChunk) -> Result<(), StoreError> {
-    blocks::blocks(tx, (stage.project, stage.blockset), &chunk.outcomes, &of.prepared)?;
+    let current = if mutant!(M21) { rows::latest(&tx, stage.project, stage.uid)? } else { None };
+    let blockset = current.map_or(stage.blockset, |current| current.blockset);
+    blocks::blocks(tx, (stage.project, blockset), &chunk.outcomes, &of.prepared)?;
     let sql = "INSERT INTO stage_chunk(project, stage, chunk, n, counts, content, outcomes, compared_with, comparison,
                  listed)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";

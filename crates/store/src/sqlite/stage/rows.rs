@@ -1,8 +1,9 @@
 //! Epochs out of their rows. Must not decide.
 
 use domain::content::Digests;
+use domain::protocol::{self, FieldDifference};
 use domain::push::ContentId;
-use domain::staging::{Fate, KnownEpoch};
+use domain::staging::{Fate, KnownEpoch, is_idle};
 use domain::{
     Comparison, Counts, Digest, Epoch, Incarnation, OnDifference, Origin, Place, PushId, PushKey, ReportSummary,
     Sender, limits,
@@ -170,7 +171,7 @@ pub(super) fn known(connection: &Connection, stage: &StageRow, now_ms: u64) -> R
         ordinal: senders.iter().filter_map(|sender| sender.ordinal).max(),
         executors,
         contested: stage.contested,
-        idle: stage.idle_ms(now_ms) >= limits::EPOCH_IDLE_MS,
+        idle: is_idle(stage.idle_ms(now_ms)),
     })
 }
 
@@ -188,6 +189,19 @@ pub(in crate::sqlite) struct KeptManifest {
     pub(in crate::sqlite) counts: Counts,
     pub(in crate::sqlite) content: Digest,
     pub(in crate::sqlite) outcomes: Digest,
+}
+
+/// The fields in which a delivery's place differs from that of an open epoch; one that has ended claims nothing.
+pub(super) fn differing_fields(
+    connection: &Connection,
+    stage: &StageRow,
+    of: &Delivered<'_>,
+) -> Result<Vec<FieldDifference>, StoreError> {
+    if stage.fate != Fate::Open {
+        return Ok(Vec::new());
+    }
+    let (_, kept) = KeptManifest::of(connection, stage.id)?;
+    Ok(protocol::differing_fields(&of.offer(), &kept.place, kept.origin.commit.as_ref()))
 }
 
 impl KeptManifest {

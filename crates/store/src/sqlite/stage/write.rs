@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::super::points::Tx;
 use super::super::rows::{incarnation_bytes, ordinal_text, scope_code, to_json};
 use super::super::write;
-use super::rows::{KeptManifest, StageRow, pack_promises};
+use super::rows::{KeptManifest, pack_promises};
 use crate::{Now, StoreError};
 
 /// Opens an epoch, with a number for its blocks; gives its id.
@@ -76,10 +76,8 @@ pub(super) fn touch(tx: Tx<'_>, stage: i64, now_ms: u64) -> Result<(), StoreErro
 }
 
 /// A second leg was refused beside the epoch.
-pub(super) fn contest(tx: Tx<'_>, stage: &StageRow) -> Result<(), StoreError> {
-    if !stage.contested {
-        tx.step("contest-stage", "UPDATE stage SET contested = 1 WHERE id = ?1")?.run([stage.id])?;
-    }
+pub(super) fn contest(tx: Tx<'_>, stage: i64) -> Result<(), StoreError> {
+    tx.step("contest-stage", "UPDATE stage SET contested = 1 WHERE id = ?1 AND contested = 0")?.run([stage])?;
     Ok(())
 }
 
