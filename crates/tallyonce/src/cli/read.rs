@@ -133,6 +133,9 @@ pub(crate) struct CheckStoreArgs {
     /// The store: sqlite:PATH [default: sqlite:tallyonce.db]
     #[arg(long, value_name = "URL", env = "TALLYONCE_STORE", hide_env_values = true)]
     pub store: Option<String>,
+    /// Make counts anew where they are wrong, and nothing else; everything else stays as it is and is listed
+    #[arg(long)]
+    pub repair: bool,
     /// Print one JSON object on standard output
     #[arg(long, env = "TALLYONCE_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,

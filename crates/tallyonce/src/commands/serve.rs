@@ -115,9 +115,12 @@ struct CheckObject<'a> {
     store: &'a str,
     clean: bool,
     damage: &'a [Damage],
+    /// What `--repair` made anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repaired: Option<&'a [Damage]>,
 }
 
-/// Looks for contradictions.
+/// Looks for contradictions, and makes counts anew if that is asked for.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -126,16 +129,27 @@ pub(crate) async fn check_store(args: CheckStoreArgs, layers: &Layers<'_>, outpu
     let destination =
         Destination::parse(&url).map_err(|error| Failure::usage(format!("{source}: {error}"), "Give sqlite:PATH."))?;
     let store = repository::existing(&destination)?;
-    let damage = store.check().await.map_err(|error| Failure::store(&error))?;
+    let failed = |error| Failure::store(&error);
+    let repaired = if args.repair { Some(store.repair().await.map_err(failed)?) } else { None };
+    let damage = store.check().await.map_err(failed)?;
+    let line = |of: &Damage| format!("{}  {}  {}\n", of.kind, of.place, of.what);
     if args.json {
-        output.object(&CheckObject { store: &url, clean: damage.is_empty(), damage: &damage });
-    } else if damage.is_empty() {
-        output.result(&format!("{url}: clean\n"));
+        let clean = damage.is_empty();
+        output.object(&CheckObject { store: &url, clean, damage: &damage, repaired: repaired.as_deref() });
     } else {
-        for Damage { kind, place, what } in &damage {
-            output.result(&format!("{kind}  {place}  {what}\n"));
+        for mended in repaired.iter().flatten() {
+            output.result(&format!("made anew: {}", line(mended)));
         }
-        output.error(&format!("{url}: {} contradictions; keep a copy of the store before anything else", damage.len()));
+        if damage.is_empty() {
+            output.result(&format!("{url}: clean\n"));
+        }
+        for found in &damage {
+            output.result(&line(found));
+        }
+    }
+    if !damage.is_empty() && !args.json {
+        let n = damage.len();
+        output.error(&format!("{url}: {n} contradictions; keep a copy of the store before anything else"));
     }
     Ok(if damage.is_empty() { Exit::Success } else { Exit::Found })
 }

@@ -80,3 +80,20 @@ fn a_clean_store_is_clean() {
     desk.file("text.db", "this is no database, and it is longer than a header of one would be");
     assert_ne!(desk.command(&["check-store", "--store", "sqlite:text.db"]).output().unwrap().code, Some(0));
 }
+
+#[test]
+fn repair_makes_counts_anew_and_nothing_else() {
+    let desk = half();
+    let sql = |sql: &str| {
+        rusqlite::Connection::open(desk.folder.path().join("tallyonce.db")).unwrap().execute_batch(sql).unwrap();
+    };
+    sql("UPDATE push SET counts = zeroblob(48)");
+    let before = object(&desk.run(1, &["check-store", "--json"]));
+    assert_eq!(before["clean"], false);
+    let mended = object(&desk.run(0, &["check-store", "--repair", "--json"]));
+    assert_eq!((&mended["clean"], mended["repaired"].as_array().unwrap().is_empty()), (&true.into(), false));
+    assert!(desk.run(0, &["check-store", "--repair"]).stdout.contains("clean"), "a second time nothing is left to do");
+    sql("UPDATE revision SET receipt = 'torn'");
+    let torn = desk.run(1, &["check-store", "--repair"]);
+    assert!(!torn.stdout.contains("made anew"), "a receipt is no derived data: {torn}");
+}
