@@ -85,6 +85,10 @@ pub(crate) struct PushArgs {
     /// The folder that keeps a push until its receipt is there [default: .tallyonce/outbox]
     #[arg(long, value_name = "DIR", env = "TALLYONCE_OUTBOX")]
     pub outbox: Option<PathBuf>,
+    /// A push of more outcomes is staged, in chunks of about so many at most: small ones lose less on a bad link [default:
+    /// chunks of 16384, for more than 65536 outcomes or 4 MiB]
+    #[arg(long, value_name = "N", env = "TALLYONCE_CHUNK_OUTCOMES")]
+    pub chunk_outcomes: Option<u64>,
     /// Write the push to this file for another machine to flush, and send nothing
     #[arg(long, value_name = "FILE", env = "TALLYONCE_SEAL")]
     pub seal: Option<PathBuf>,

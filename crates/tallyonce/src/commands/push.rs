@@ -63,7 +63,13 @@ async fn push(
     }
     let (label, outcomes) = compose(settings, &identity, &target.place, reports);
     let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
-    let parcel = pack(label, outcomes, target.destination.as_ref(), scratch)?;
+    let packing = Packing {
+        destination: target.destination.as_ref(),
+        created_at: SystemClock::new().utc_rfc3339(),
+        scratch,
+        chunk_outcomes: settings.chunk_outcomes.as_ref().map(|setting| setting.value),
+    };
+    let parcel = pack(packing, label, outcomes)?;
     let report = object.clone();
     *object = PushObject { warnings: report.warnings, report: report.report, ..PushObject::of(&parcel.header) };
     object.delivery.chunks = parcel.header.chunks.len() as u32;
@@ -213,13 +219,7 @@ fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports:
     (label, collected.outcomes)
 }
 
-fn pack(
-    label: Label,
-    outcomes: Gathered,
-    destination: Option<&Destination>,
-    scratch: Scratch<'_>,
-) -> Result<Parcel, Failure> {
-    let packing = Packing { destination, created_at: SystemClock::new().utc_rfc3339(), scratch };
+fn pack(packing: Packing<'_>, label: Label, outcomes: Gathered) -> Result<Parcel, Failure> {
     let packed = match outcomes {
         Gathered::Held { hashes, outcomes } => Outcomes::from_hashed(hashes, outcomes)
             .map_err(delivery::PackError::from)

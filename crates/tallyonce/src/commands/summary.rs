@@ -87,6 +87,9 @@ pub(crate) fn dry_run(
     let _ = writeln!(text, "{:<14} {}  ({})", "deadline", duration::show(deadline.value), deadline.source);
     let outbox = &settings.outbox;
     let _ = writeln!(text, "{:<14} {}  ({})", "outbox", outbox.value.display(), outbox.source);
+    if let Some(most) = &settings.chunk_outcomes {
+        let _ = writeln!(text, "{:<14} {}  ({})", "chunk-outcomes", most.value, most.source);
+    }
     let _ = writeln!(text, "{:<14} {}", "chunks", object.delivery.chunks);
     if let Some(report) = &object.report {
         let _ = writeln!(

@@ -16,9 +16,9 @@ pub(crate) const FILE_NAME: &str = "tallyonce.toml";
 /// Every key, as the reference lists them.
 #[cfg(test)]
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 25] = [
+pub(crate) const KEYS: [&str; 26] = [
     "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
-    "on-difference", "deadline", "outbox", "fail-on", "partial", "allow-empty", "listen", "store", "open", "log-json",
+    "on-difference", "deadline", "outbox", "chunk-outcomes", "fail-on", "partial", "allow-empty", "listen", "store", "open", "log-json",
     "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
 ];
 
@@ -72,6 +72,8 @@ pub(crate) struct PushSection {
     pub deadline: Option<Duration>,
     /// The outbox.
     pub outbox: Option<PathBuf>,
+    /// A push of more outcomes is staged, in chunks of about so many.
+    pub chunk_outcomes: Option<u64>,
     /// `failed` or `never`.
     pub fail_on: Option<FailOnWord>,
     /// Damaged reports as far as readable.
@@ -170,13 +172,14 @@ mod tests {
             "project = \"Shop\"\ncycle = \"main\"\nto = \"https://t.example\"\nca-file = \"ca.pem\"\n\
              client-cert = \"c.pem\"\nclient-key = \"k.pem\"\ntimeout = \"30s\"\n[push]\npaths = [\"a/*.xml\"]\n\
              job = \"e2e\"\nexpect = 4\nformat = \"junit\"\non-difference = \"keep\"\ndeadline = \"90s\"\n\
-             outbox = \"box\"\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n[serve]\n\
+             outbox = \"box\"\nchunk-outcomes = 500\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n[serve]\n\
              listen = \"127.0.0.1:1\"\nstore = \"sqlite:x.db\"\nopen = true\nlog-json = true\n",
         )
         .unwrap();
         assert_eq!(file.project.unwrap().as_str(), "shop");
         assert_eq!(file.timeout, Some(Duration::from_secs(30)));
         assert_eq!(file.push.deadline, Some(Duration::from_secs(90)));
+        assert_eq!(file.push.chunk_outcomes, Some(500));
         assert_eq!(file.push.on_difference, Some(OnDifference::Keep));
         assert_eq!(file.push.fail_on, Some(FailOnWord::Failed));
         assert_eq!(file.serve.open, Some(true));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::ci::Overrides;
-use domain::{CycleName, OnDifference, Ordinal, ProjectId, RunId, Variant};
+use domain::{CycleName, OnDifference, Ordinal, ProjectId, RunId, Variant, limits};
 use reports::Format;
 
 use super::file::FailOnWord;
@@ -39,6 +39,8 @@ pub(crate) struct PushSettings {
     pub deadline: Setting<Duration>,
     /// The outbox.
     pub outbox: Setting<PathBuf>,
+    /// More outcomes are staged, in chunks of about so many at most; the bounds of `limits` where nobody says it.
+    pub chunk_outcomes: Option<Setting<u64>>,
     /// The file to seal into.
     pub seal: Option<PathBuf>,
     /// True: exit 1 if the report holds failed or errored tests.
@@ -86,6 +88,7 @@ impl PushSettings {
             on_difference,
             deadline: deadline(args.deadline, layers),
             outbox: outbox(args.outbox, layers),
+            chunk_outcomes: chunk_outcomes(args.chunk_outcomes, layers)?,
             seal: args.seal,
             fail_on_failed: fail_on.is_some_and(|setting| setting.value == FailOnWord::Failed),
             partial: layers.switch(args.partial, |f| f.push.partial),
@@ -109,6 +112,18 @@ pub(crate) fn deadline(typed: Option<Duration>, layers: &Layers<'_>) -> Setting<
     layers
         .pick("deadline", typed, "push.deadline", |f| f.push.deadline)
         .unwrap_or(Setting::default(DEADLINE, "ten minutes"))
+}
+
+fn chunk_outcomes(typed: Option<u64>, layers: &Layers<'_>) -> Result<Option<Setting<u64>>, Failure> {
+    let said = layers.pick("chunk_outcomes", typed, "push.chunk-outcomes", |f| f.push.chunk_outcomes);
+    let most = limits::ONE_SHOT_OUTCOMES_MAX as u64;
+    match &said {
+        Some(Setting { value, source }) if !(1..=most).contains(value) => Err(Failure::usage(
+            format!("{source}: chunks of {value} outcomes can't be made"),
+            format!("Give a number from 1 to {most}; the default is {}.", limits::CHUNK_OUTCOMES),
+        )),
+        _ => Ok(said),
+    }
 }
 
 fn outbox(typed: Option<PathBuf>, layers: &Layers<'_>) -> Setting<PathBuf> {

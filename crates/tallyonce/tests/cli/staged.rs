@@ -104,6 +104,28 @@ fn a_small_report_is_one_part() {
 }
 
 #[test]
+fn a_small_report_is_staged_where_its_sender_wants_it_and_its_entry_keeps_the_cut() {
+    let desk = Desk::new();
+    desk.file("big.xml", &JunitSpec::new(1, 60, 3).xml());
+    let server = server_with(&desk, &[]);
+    let proxy = FaultProxy::start_blocking(server.addr(), Plan::first(9, Fault::RequestDropped).only_path("/commit"));
+    let proxy = proxy.unwrap();
+    let url = proxy.url();
+    let dry = ["push", "big.xml", "--run", "1", "--to", &url, "--chunk-outcomes", "16", "--dry-run"];
+    let dry = desk.run(0, &dry);
+    assert!(dry.stdout.contains("chunk-outcomes 16  (--chunk-outcomes)\nchunks         4\n"), "{dry}");
+    let kept = desk.json(75, &push(&url, &["--chunk-outcomes", "16", "--deadline", "0s"]));
+    assert_eq!(chunks(&kept), (4, 4, false));
+    proxy.set_plan(Plan::pass());
+    let flushed = desk.json(0, &["flush", "--to", &url, "--json"]);
+    assert_eq!((&flushed["state"], chunks(&flushed)), (&"recorded".into(), (4, 0, true)));
+    for wrong in ["0", "65537"] {
+        let refused = desk.run(2, &push(&url, &["--chunk-outcomes", wrong]));
+        assert!(refused.stderr.contains("from 1 to 65536"), "{refused}");
+    }
+}
+
+#[test]
 fn after_a_kill_only_what_is_missing_is_sent() {
     let desk = desk();
     let server = server_with(&desk, &[]);
