@@ -13,6 +13,10 @@ UPDATE revision SET blockset = coalesce((
 WHERE kind = 3;
 CREATE INDEX revision_blockset ON revision(project, blockset);
 
+-- How `content` and `outcomes` were made: 1 BLAKE3 over all outcomes at once, by programs of schema 1; 2 the tree of
+-- `domain::content`. Those of 1 stay as receipts name them, and nothing is held against them any more.
+ALTER TABLE revision ADD COLUMN digests INTEGER NOT NULL DEFAULT 1;
+
 CREATE TABLE block_new(
   id INTEGER PRIMARY KEY, project INTEGER NOT NULL, blockset INTEGER NOT NULL, bucket INTEGER NOT NULL,
   n INTEGER NOT NULL, itemset INTEGER NOT NULL, codes BLOB NOT NULL, times BLOB NOT NULL,

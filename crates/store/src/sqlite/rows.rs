@@ -217,6 +217,8 @@ pub(super) struct RevisionRow {
     pub(super) report: ReportSummary,
     pub(super) incomplete: bool,
     pub(super) recorded_at: String,
+    /// False for digests that programs of schema 1 made in another way.
+    pub(super) tree_digests: bool,
 }
 
 impl RevisionRow {
@@ -243,7 +245,7 @@ impl RevisionRow {
 pub(super) fn revisions(connection: &Connection, project: i64, push: i64) -> Result<Vec<RevisionRow>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT revision, kind, of, exact, ordinal, ordinal_scope, executor, incarnation, content, outcomes, bits,
-                counts, files, report, incomplete, recorded_at, blockset
+                counts, files, report, incomplete, recorded_at, blockset, digests
          FROM revision WHERE project = ?1 AND push = ?2 ORDER BY revision",
     )?;
     let mut rows = statement.query(params![project, push])?;
@@ -278,6 +280,7 @@ fn revision_row(row: &Row<'_>) -> Result<RevisionRow, StoreError> {
         report: json(text(13)?)?,
         incomplete: row.get(14)?,
         recorded_at: text(15)?.to_owned(),
+        tree_digests: row.get::<_, u8>(17)? == 2,
     })
 }
 

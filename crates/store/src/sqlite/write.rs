@@ -131,8 +131,9 @@ pub(super) fn insert_revision(tx: Tx<'_>, of: &RevisionOf, columns: &RevisionCol
         "insert-revision",
         "INSERT INTO revision(project, push, revision, kind, of, exact, ordinal, ordinal_scope, executor,
            incarnation, content, outcomes, bits, counts, files, report, incomplete, recorded_at, promotion_key,
-           promotion_asked, receipt, blockset)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+           promotion_asked, receipt, blockset, digests)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+           coalesce((SELECT digests FROM revision WHERE project = ?1 AND blockset = ?22 LIMIT 1), 2))",
     )?
     .run(params![
         of.project,

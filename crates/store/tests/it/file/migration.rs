@@ -96,6 +96,13 @@ fn a_store_of_schema_1_says_the_same_after_its_migration() {
         );
         assert_eq!(push("a+ b+ c+ d+ e+").attempt(3).cut(0).delivered(&migrated).await.revision, 5);
         assert_eq!(migrated.check().await.unwrap(), []);
+        // Digests were made otherwise under schema 1: nothing is held against them; those of today are.
+        let sql = |sql: &str| Connection::open(&old).unwrap().execute(sql, []).unwrap();
+        sql("UPDATE revision SET outcomes = randomblob(32) WHERE digests = 1 AND kind <> 3 AND push NOT IN
+               (SELECT push FROM revision WHERE kind = 3)");
+        assert_eq!(migrated.check().await.unwrap(), []);
+        sql("UPDATE revision SET digests = 2");
+        assert!(migrated.check().await.unwrap().iter().any(|damage| damage.kind == "digest-differs"));
         let versions =
             Connection::open(&old)
                 .unwrap()
