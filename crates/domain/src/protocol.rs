@@ -100,6 +100,12 @@ pub fn differing_fields(offer: &Offer<'_>, place: &Place, commit: Option<&Commit
     fields
 }
 
+/// Whether somebody who staged what is committed now counts as one who delivered under the key, beside those accepted so
+/// far. The decision judged only the sender of the highest attempt.
+pub fn may_accept(sender: &Sender, accepted: &[(Option<Attempt>, Executor)], contested: bool) -> bool {
+    colliding_executor(sender, accepted, contested).is_none()
+}
+
 /// Two executions at one attempt are two legs that share a key, even if every outcome is equal; once that was seen,
 /// nobody but those already accepted may use the key.
 pub(crate) fn colliding_executor(
@@ -107,10 +113,10 @@ pub(crate) fn colliding_executor(
     accepted: &[(Option<Attempt>, Executor)],
     contested: bool,
 ) -> Option<Refusal> {
-    if contested {
-        let known = sender.executor.as_ref().is_some_and(|e| accepted.iter().any(|(_, k)| k == e));
-        let recorded = || accepted.iter().map(|(_, executor)| executor.clone()).collect();
-        return (!known).then(|| Refusal::CollidingExecutor { recorded: recorded(), ordinal: None });
+    let is_known = || sender.executor.as_ref().is_some_and(|e| accepted.iter().any(|(_, known)| known == e));
+    if contested && !is_known() {
+        let recorded = accepted.iter().map(|(_, executor)| executor.clone()).collect();
+        return Some(Refusal::CollidingExecutor { recorded, ordinal: None });
     }
     let (ordinal, executor) = (sender.ordinal?, sender.executor.as_ref()?);
     let at_this_attempt: Vec<Executor> =

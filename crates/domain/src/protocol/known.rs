@@ -53,6 +53,18 @@ pub struct KnownRevision {
 }
 
 impl KnownRevision {
+    /// How far a content is from this revision's, as far as digests tell: another outcome digest is said to be semantic,
+    /// and may be structural.
+    pub fn class_of(&self, content: &ContentId) -> DifferenceClass {
+        if self.content == content.content {
+            DifferenceClass::None
+        } else if self.outcomes == content.outcomes {
+            DifferenceClass::Cosmetic
+        } else {
+            DifferenceClass::Semantic
+        }
+    }
+
     /// True if a replay says that a later attempt came to the same: the engine then stores its ordinal and scope with the
     /// revision, or an attempt between the two that is delivered last would overrule the later one.
     pub fn is_confirmed_later(&self, sender: &Sender) -> bool {

@@ -1,5 +1,7 @@
 //! The table of the design's section 6, row by row, over a few lines of engine that carry decisions out.
 
+mod collisions;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -123,15 +125,11 @@ impl Recorded for LookUp<'_> {
         Ok(Some(Comparison::of(&self.engine.view(&self.push.key), self.push.outcomes.hashes(), &lights)))
     }
     fn known_in_job(&mut self) -> Result<u64, Infallible> {
-        let offered = self.push.outcomes.hashes();
-        let of_job: Vec<View> = self
-            .engine
-            .pushes
-            .iter()
-            .filter(|(_, (known, _))| known.place.job == self.push.place.job)
-            .map(|(key, _)| self.engine.view(key))
-            .collect();
-        Ok(offered.iter().filter(|h| of_job.iter().any(|v| v.get(**h).is_some())).count() as u64)
+        let pushes = self.engine.pushes.iter();
+        let of_job = pushes.filter(|(_, (known, _))| known.place.job == self.push.place.job);
+        let views: Vec<View> = of_job.map(|(key, _)| self.engine.view(key)).collect();
+        let known = |hash: &&ItemHash| views.iter().any(|view| view.get(**hash).is_some());
+        Ok(self.push.outcomes.hashes().iter().filter(known).count() as u64)
     }
     fn shard_total(&mut self) -> Result<Option<u32>, Infallible> {
         Ok(self.engine.pushes.values().find_map(|(known, _)| known.place.shard.and_then(ShardRef::total)))
@@ -165,12 +163,12 @@ impl Engine {
                 }
                 self.accept(&push);
             }
-            Decision::Undecided => unreachable!("all outcomes are at hand"),
             Decision::Refuse { contest, .. } => {
                 if let Some((known, _)) = self.pushes.get_mut(&push.key) {
                     known.contested |= contest;
                 }
             }
+            Decision::Undecided => unreachable!("all outcomes are at hand"),
         }
         decision
     }
@@ -276,75 +274,6 @@ fn a_commit_that_only_one_side_gives_is_no_difference() {
     let mut engine = Engine::default();
     let _ = engine.deliver(&say(many(0..3, Passed)).with(|s| s.commit = Some("abc")));
     assert_eq!(engine.deliver(&say(many(0..3, Passed))), replay_of(1, DifferenceClass::None));
-}
-
-#[test]
-fn another_executor_at_the_same_attempt_collides_even_with_equal_outcomes_and_the_key_stays_contested() {
-    let mut engine = Engine::default();
-    let linux = say(many(0..3, Passed));
-    let mac = linux.clone().with(|s| s.executor = Some("runner-9"));
-    let _ = engine.deliver(&linux);
-    assert!(matches!(
-        engine.deliver(&mac),
-        Decision::Refuse { refusal: Refusal::CollidingExecutor { ordinal: Some(Ordinal(1)), .. }, contest: true }
-    ));
-    let mac_again = mac.clone().attempt(2);
-    assert!(matches!(refusal(engine.deliver(&mac_again)), Refusal::CollidingExecutor { ordinal: None, .. }));
-    assert_eq!(engine.deliver(&linux), replay_of(1, DifferenceClass::None), "the recorded leg may retry");
-    let nobody = linux.clone().with(|s| s.executor = None);
-    assert!(
-        matches!(refusal(engine.deliver(&nobody)), Refusal::CollidingExecutor { .. }),
-        "unknown is not the recorded one"
-    );
-}
-
-#[test]
-fn an_executor_accepted_by_a_replay_holds_its_attempt_too() {
-    let mut engine = Engine::default();
-    let _ = engine.deliver(&say(many(0..3, Passed)));
-    let second = say(many(0..3, Passed)).attempt(2);
-    assert_eq!(engine.deliver(&second), replay_of(1, DifferenceClass::Cosmetic));
-    let other_leg = second.clone().with(|s| s.executor = Some("runner-9"));
-    assert!(matches!(refusal(engine.deliver(&other_leg)), Refusal::CollidingExecutor { .. }));
-}
-
-#[test]
-fn s25_other_items_from_the_same_job_collide_whatever_the_ordinal() {
-    let mut engine = Engine::default();
-    let _ = engine.deliver(&say(many(0..10, Passed)));
-    for ordinal in [1, 2] {
-        let other = say(many(100..110, Passed)).with(|s| s.ordinal = Some(ordinal));
-        assert!(matches!(
-            refusal(engine.deliver(&other)),
-            Refusal::CollidingItems { offered: 10, recorded: 10, known: 0, .. }
-        ));
-    }
-    assert_eq!(engine.counts().total, 10);
-}
-
-#[test]
-fn just_half_of_the_smaller_set_known_is_no_collision() {
-    for (known, collides) in [(4, true), (5, false)] {
-        let mut engine = Engine::default();
-        let _ = engine.deliver(&say(many(0..10, Passed)));
-        let shifted = say(many(10 - known..20 - known, Passed)).attempt(2);
-        assert_eq!(matches!(engine.deliver(&shifted), Decision::Refuse { .. }), collides, "{known} of 10 known");
-    }
-}
-
-#[test]
-fn s10_tests_that_moved_from_another_node_are_known_in_the_job() {
-    let mut engine = Engine::default();
-    let _ = engine.deliver(&say(many(0..10, Passed)).with(|s| s.key = "K1"));
-    let _ = engine.deliver(&say(many(10..20, Failed)));
-    let moved = say(many(0..3, Passed)).with(|s| {
-        s.ordinal = None;
-        s.executor = None;
-        s.incarnation = Some(7);
-    });
-    assert_eq!(overlay(&engine.deliver(&moved)), (RevisionKind::Kept, DifferenceClass::Structural));
-    let elsewhere = moved.with(|s| s.key = "K1");
-    assert!(matches!(engine.deliver(&elsewhere), Decision::Replay { .. } | Decision::Overlay { .. }));
 }
 
 #[test]

@@ -11,11 +11,12 @@ use std::convert::Infallible;
 use domain::compare::Comparison;
 use domain::protocol::{
     Decision, DifferenceClass, FieldDifference, Known, KnownRevision, Offer as Offered, Recorded, Refusal, decide,
+    may_accept,
 };
 use domain::verdict::{Light, RevisionKind, View};
 use domain::*;
 
-use crate::state::{self, NOBODY, Source};
+use crate::state::{self, NOBODY, Source, State};
 
 /// One delivery, as far as its content goes: everything that the decision may depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -188,6 +189,11 @@ fn outcomes(content: u8) -> Outcomes {
 
 fn lights(outcomes: &Outcomes) -> Vec<Light> {
     outcomes.as_slice().iter().map(Light::of).collect()
+}
+
+/// Whether a sender of an epoch counts as one who delivered, as the engines ask it.
+pub(crate) fn accepts(state: &State, (number, executor): (u8, u8)) -> bool {
+    may_accept(&sender(number, executor, 0), &state::executors(&state.executors), state.contested)
 }
 
 fn sender(number: u8, executor: u8, incarnation: u8) -> Sender {

@@ -92,7 +92,7 @@ pub(crate) const PRODUCTION: Decisions = Decisions {
     sees: State::is_visible,
     attach: |state| (state.current(), state.open()),
     newest: |current, _| current,
-    accepts: |_, _| true,
+    accepts: content::accepts,
     slips: Slips {
         reads_early: false,
         answers_early: false,

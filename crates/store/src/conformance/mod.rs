@@ -159,6 +159,7 @@ macro_rules! for_each_conformance_test {
             staged_races::p7_puts_beside_a_begin_that_supersedes,
             one_shots::o1_beside_an_epoch_of_other_content,
             one_shots::b11_a_key_that_is_staged_for_another_place_is_refused,
+            one_shots::a_leg_that_only_staged_is_not_accepted_beside_one_that_delivered,
             one_shots::s3_a_contested_key_stays_contested_when_its_epoch_is_superseded,
             one_shots::o1_takes_an_idle_epoch_over,
             one_shots::o1_after_a_staged_commit_it_is_a_replay_or_an_overlay,

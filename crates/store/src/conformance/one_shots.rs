@@ -173,3 +173,20 @@ pub async fn s3_a_contested_key_stays_contested_when_its_epoch_is_superseded(mak
     assert!(matches!(leg("b", 3, '+').incarnation(5).refused(&store).await, Refusal::CollidingExecutor { .. }));
     sound(&store).await;
 }
+
+/// The model found this: whoever staged at a lower attempt was accepted beside another leg recorded at it meanwhile.
+pub async fn a_leg_that_only_staged_is_not_accepted_beside_one_that_delivered(make: Make<'_>) {
+    let store = make();
+    let leg = |executor: &str, attempt, mark| push(&forty(mark)).attempt(attempt).executor(executor);
+    let first = leg("a", 2, '+').incarnation(1).accepted(&store).await;
+    leg("b", 1, '-').incarnation(2).cut(2).blind().begun(&store).await;
+    let overlay = leg("a", 3, '-').incarnation(3).cut(2).blind();
+    overlay.begun(&store).await;
+    let late = leg("a", 1, '+').incarnation(1).accepted(&store).await;
+    assert_eq!((late.replayed, late.receipt), (true, first.receipt));
+    overlay.put_all(&store, 1).await;
+    assert_eq!(overlay.committed(&store, 1).await.revision, 2);
+    let refused = leg("b", 1, '-').incarnation(4).refused(&store).await;
+    assert!(matches!(refused, Refusal::CollidingExecutor { .. }), "{refused:?}");
+    sound(&store).await;
+}

@@ -137,6 +137,11 @@ impl Recording {
     }
 
     /// Remembers who delivered something that was accepted.
+    /// Ordinal and executor of every accepted delivery.
+    pub(super) fn executors(&self) -> &[(Option<Ordinal>, Executor)] {
+        &self.executors
+    }
+
     pub(super) fn accept(&mut self, sender: &Sender) {
         let Some(executor) = &sender.executor else { return };
         let pair = (sender.ordinal, executor.clone());

@@ -225,20 +225,16 @@ pub(super) fn replay(
     })
 }
 
-/// The same where the client, not its content, says which revision answers; `otherwise` is the class of another content.
+/// The same where the client, not its content, says which revision answers; further than `at_most` it can't differ.
 pub(super) fn repeat(
     tx: Tx<'_>,
     of: &Delivered<'_>,
     known: Option<&KnownPush>,
-    (revision, otherwise): (u32, DifferenceClass),
+    (revision, at_most): (u32, DifferenceClass),
 ) -> Result<Answer, StoreError> {
     let known = known.ok_or_else(|| broken("a committed epoch without its push"))?;
-    let found = known.revisions.iter().find(|r| r.number() == revision).map(|r| &r.known);
-    let class = match found {
-        Some(found) if found.content == of.content.content => DifferenceClass::None,
-        Some(found) if found.outcomes == of.content.outcomes => DifferenceClass::Cosmetic,
-        _ => otherwise,
-    };
+    let found = known.revisions.iter().find(|r| r.number() == revision);
+    let class = found.map_or(at_most, |found| found.known.class_of(&of.content).min(at_most));
     replay(tx, of, known, revision, (class, Vec::new()))
 }
 

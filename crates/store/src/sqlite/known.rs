@@ -6,7 +6,7 @@ use domain::manifest::ItemVector;
 use domain::protocol::{Known, Recorded};
 use domain::verdict::Light;
 use domain::{Executor, ItemHash, Ordinal, Outcomes, Place, limits};
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::content::{Lies, Snap, blob, content, fold};
 use super::delivered::Delivered;
@@ -83,9 +83,14 @@ pub(super) fn known(snap: &Snap<'_>, row: PushRow, body: Option<domain::Digest>)
     Ok(KnownPush { row, revisions, known })
 }
 
-fn executors(snap: &Snap<'_>, project: i64, push: i64) -> Result<Vec<(Option<Ordinal>, Executor)>, StoreError> {
-    let mut statement =
-        snap.prepare_cached("SELECT ordinal, executor FROM executor WHERE project = ?1 AND push = ?2 ORDER BY id")?;
+/// Ordinal and executor of every accepted delivery.
+pub(super) fn executors(
+    connection: &Connection,
+    project: i64,
+    push: i64,
+) -> Result<Vec<(Option<Ordinal>, Executor)>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT ordinal, executor FROM executor WHERE project = ?1 AND push = ?2 ORDER BY id")?;
     let mut rows = statement.query(params![project, push])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {

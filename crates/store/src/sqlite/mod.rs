@@ -165,6 +165,10 @@ impl Store for SqliteStore {
     }
 
     async fn collect(&self, lifetime: Lifetime, now: Now) -> Result<Collected, StoreError> {
+        let at = now.clone();
+        if !self.readers.read(move |snap| stage::is_due(snap, lifetime, &at)).await? {
+            return Ok(Collected::default());
+        }
         self.writer.run(move |connection| stage::collect(connection, lifetime, &now)).await
     }
 

@@ -28,7 +28,8 @@ pub(super) fn forgets(
         let until: Option<i64> = connection.query_row(until, [of.uid().0], |row| row.get(0)).optional()?;
         let end = if mutant!(M3) { (by.now.ms + LEASE_MS) as i64 } else { i64::MAX };
         let seen = until.is_some_and(|until| (by.now.ms as i64) < until);
-        if !seen {
+        // Without blocks it is not carried out yet.
+        if !seen && by.prepared.is_some() {
             connection.execute("INSERT OR REPLACE INTO seen(uid, until) VALUES (?1, ?2)", params![of.uid().0, end])?;
         }
         return Ok(!seen);

@@ -77,7 +77,7 @@ pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Ste
         Gate::Fenced(fence) => Recorded::Fenced(fence),
         Gate::Refused(refusal) => refused(refusal, false)?,
         Gate::Replay(revision) => {
-            Recorded::Accepted(accept::repeat(tx, &of, known, (revision, DifferenceClass::Semantic))?)
+            Recorded::Accepted(accept::repeat(tx, &of, known, (revision, DifferenceClass::Structural))?)
         }
     };
     Ok(Step::Done(recorded))

@@ -140,11 +140,7 @@ pub(in crate::memory) fn held(
         BeginDecision::Reused(refusal) => Ok(Recorded::Refused(refuse(world, push, at, (refusal, false)))),
         BeginDecision::Replay { revision } => {
             let known = world.recording(&key).and_then(|r| r.revisions.get(revision as usize - 1)).map(|r| &r.known);
-            let class = match known {
-                Some(known) if known.content == push.content.content => DifferenceClass::None,
-                Some(known) if known.outcomes == push.content.outcomes => DifferenceClass::Cosmetic,
-                _ => DifferenceClass::Semantic,
-            };
+            let class = known.map_or(DifferenceClass::Structural, |known| known.class_of(&push.content));
             replay(world, push, at, (revision, class, Vec::new())).map(Recorded::Accepted)
         }
         BeginDecision::Open { .. } | BeginDecision::Resume { .. } => Err(broken("an admitted delivery was held")),

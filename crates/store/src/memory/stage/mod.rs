@@ -158,10 +158,12 @@ fn accept_senders(world: &mut World, key: &Key, epoch: Epoch) {
     let Some(stage) = world.stages.get(key).and_then(|stages| stages.get(epoch)) else { return };
     let (senders, contested) = (stage.senders.clone(), stage.contested);
     if let Some(recording) = world.recording_mut(key) {
-        for sender in &senders {
-            recording.accept(sender);
-        }
         recording.contested |= contested;
+        for sender in &senders {
+            if protocol::may_accept(sender, recording.executors(), recording.contested) {
+                recording.accept(sender);
+            }
+        }
     }
 }
 

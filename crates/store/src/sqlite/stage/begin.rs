@@ -85,8 +85,8 @@ fn stage(
             Ok(staging_of(manifest, (epoch, true), missing, difference, recorded()?))
         }
         (BeginDecision::Replay { revision }, _) => {
-            let otherwise = DifferenceClass::Semantic;
-            accept::repeat(tx, &of, standing.known.as_ref(), (revision, otherwise)).map(Begun::Replayed)
+            let known = standing.known.as_ref();
+            accept::repeat(tx, &of, known, (revision, DifferenceClass::Structural)).map(Begun::Replayed)
         }
         (BeginDecision::InProgress { epoch }, _) => Ok(Begun::Fenced(Fence::InProgress { epoch })),
         (BeginDecision::Stale { epoch }, _) => Ok(Begun::Fenced(Fence::Stale { epoch })),

@@ -12,6 +12,15 @@ use crate::{Collected, Lifetime, Now, StoreError};
 /// Epochs that one call looks at: its transaction is short.
 const EPOCHS_MAX: usize = 256;
 
+/// Whether there is anything to look at: a store in which nobody stages is not written to.
+pub(in crate::sqlite) fn is_due(connection: &Connection, of: Lifetime, now: &Now) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS(SELECT 1 FROM stage WHERE fate = 0 AND touched_ms <= ?1)
+                   OR EXISTS(SELECT 1 FROM stage WHERE fate <> 0 AND blocks = 0)";
+    let idle_since = now.ms.saturating_sub(of.idle_ms) as i64;
+    let due: bool = connection.prepare_cached(sql)?.query_row([idle_since], |row| row.get(0))?;
+    Ok(due || mutant!(M23))
+}
+
 /// Runs one collection.
 pub(in crate::sqlite) fn collect(connection: &Connection, of: Lifetime, now: &Now) -> Result<Collected, StoreError> {
     let tx = Tx::of(connection, Op::COLLECT);

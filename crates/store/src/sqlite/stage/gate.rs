@@ -1,12 +1,12 @@
 //! What a push in one request meets that is to be recorded: the open epoch under its key, if there is one.
 //! Must not decide.
 
-use domain::protocol::Refusal;
+use domain::protocol::{Refusal, may_accept};
 use domain::staging::{self, Begin, BeginDecision, Ending, Fate, OneShotDecision};
 
 use super::super::connect::broken;
 use super::super::delivered::Delivered;
-use super::super::known::Standing;
+use super::super::known::{Standing, executors};
 use super::super::points::Tx;
 use super::super::rows::push_by_uid;
 use super::super::write::{contest, executor};
@@ -69,11 +69,16 @@ pub(in crate::sqlite) fn end(tx: Tx<'_>, stage: &StageRow, ending: Ending, revis
     }
 }
 
-/// The epoch is committed: whoever delivered it is accepted under the key, and whom it refused stays refused.
+/// The epoch is committed: whoever delivered it is accepted under the key, unless another leg was accepted meanwhile, and
+/// whom it refused stays refused.
 pub(super) fn commit(tx: Tx<'_>, stage: &StageRow, revision: u32) -> Result<(), StoreError> {
     let push = push_by_uid(&tx, stage.project, stage.uid)?.ok_or_else(|| broken("a commit without its push"))?;
+    let mut accepted = executors(&tx, push.project, push.id)?;
     for sender in rows::senders(&tx, stage)? {
-        executor(tx, (push.project, push.id), &sender)?;
+        if may_accept(&sender, &accepted, push.contested || stage.contested) {
+            executor(tx, (push.project, push.id), &sender)?;
+            accepted.extend(sender.executor.map(|executor| (sender.ordinal, executor)));
+        }
     }
     if stage.contested && !push.contested {
         contest(tx, push.id)?;

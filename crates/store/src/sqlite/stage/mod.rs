@@ -15,7 +15,7 @@ mod write;
 
 pub(super) use begin::begin;
 pub(super) use cancel::{cancel, report};
-pub(super) use collect::collect;
+pub(super) use collect::{collect, is_due};
 pub(super) use commit::commit;
 pub(super) use gate::{Gate, end, one_shot};
 pub(super) use put::{PutChunk, PutStep, prepare, put};
