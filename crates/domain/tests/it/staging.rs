@@ -127,6 +127,7 @@ fn c1_to_c7_commits() {
     let with = |fate, present: &[u32]| KnownEpoch { fate, ..open("M", None, present) };
     assert_eq!(commit(&with(Fate::Open, &[0, 1, 2])), CommitDecision::Commit, "C1");
     assert_eq!(commit(&with(Fate::Open, &[1])), CommitDecision::Incomplete { missing: vec![0, 2] }, "C2");
+    assert_eq!(commit(&with(Fate::Open, &[0, 2])), CommitDecision::Incomplete { missing: vec![1] }, "C2");
     assert_eq!(commit(&with(Fate::Committed { revision: 2 }, &[])), CommitDecision::Replay { revision: 2 }, "C3, C4");
     assert_eq!(commit(&with(Fate::Superseded, &[0, 1, 2])), CommitDecision::Superseded, "C5, C6");
     assert_eq!(commit(&with(Fate::Abandoned, &[0, 1, 2])), CommitDecision::Gone, "C7");

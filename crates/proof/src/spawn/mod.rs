@@ -53,7 +53,11 @@ impl Binary {
 }
 
 /// All that a child inherits: where programs, home and temporary files are. Not the variables of the CI that
-/// happens to run the tests, which would change keys. (The one place here that reads the environment.)
+/// happens to run the tests, which would change keys. And the mutant, in builds for proving. (The one place here that
+/// reads the environment.)
 fn clean_environment() -> Vec<(&'static str, OsString)> {
-    ["PATH", "HOME", "TMPDIR"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))).collect()
+    ["PATH", "HOME", "TMPDIR", "TALLYONCE_MUTANT"]
+        .into_iter()
+        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+        .collect()
 }

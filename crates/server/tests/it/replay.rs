@@ -176,6 +176,17 @@ async fn the_same_key_in_two_projects_is_two_keys() {
 }
 
 #[tokio::test]
+async fn keys_that_differ_in_case_or_at_their_end_are_two() {
+    let served = standard().await;
+    let long = "long.".repeat(20);
+    for key in ["Build", "build", &format!("{long}1"), &format!("{long}2")] {
+        let answer = served.send(push(key, "", JUNIT)).await;
+        answer.is_recorded();
+        assert_eq!(answer.json()["key"], key);
+    }
+}
+
+#[tokio::test]
 async fn an_empty_report_is_recorded_with_a_warning() {
     let served = standard().await;
     let answer = served.send(push("k", "", "<testsuite name=\"nothing\"/>")).await;

@@ -17,6 +17,9 @@ pub async fn c1_c2_c3_a_commit_needs_all_chunks_and_may_be_repeated(make: Make<'
     cut.put(&store, 1, 2).await;
     assert_eq!(cut.commit(&store, 1).await, Committed::Incomplete { missing: vec![0, 1, 3] });
     assert!(store.projects().await.expect("works").is_empty());
+    cut.put(&store, 1, 0).await;
+    cut.put(&store, 1, 1).await;
+    assert_eq!(cut.commit(&store, 1).await, Committed::Incomplete { missing: vec![3] });
     cut.put_all(&store, 1).await;
     let first = cut.committed(&store, 1).await;
     assert_eq!((first.replayed, first.revision, first.current_revision, first.class), (false, 1, 1, None));
@@ -44,7 +47,8 @@ pub async fn c6_x6_a_delayed_commit_of_a_superseded_epoch_never_answers_success(
     let store = make();
     let paused = push(&forty('-')).incarnation(1).cut(1);
     paused.begun(&store).await;
-    paused.put(&store, 1, 0).await;
+    // Nothing but the commit is missing.
+    paused.put_all(&store, 1).await;
     // An hour passes.
     let other = push(&forty('+')).incarnation(2).cut(2);
     let Begun::Staging(staging) = other.begin(&store, after(3_600_000)).await else { panic!("not taken over") };
