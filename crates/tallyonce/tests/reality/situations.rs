@@ -239,6 +239,13 @@ fn the_first_attempt_comes_late(ci: &mut Ci) {
     assert_eq!(ci.headline(), [50, 50, 0, 0, 0]);
     ci.push(1, 1, &fifty(3), &[]).expect(0, "replayed");
     assert_eq!(ci.headline(), [50, 50, 0, 0, 0]);
+    // One whose answer was lost comes once more after the second: nothing is new in it.
+    for (attempt, bad, state) in [(1, 3, "recorded"), (2, 0, "revised"), (1, 3, "replayed")] {
+        ci.push(2, attempt, &fifty(bad), &[]).expect(0, state);
+    }
+    assert_eq!(ci.headline(), [50, 50, 0, 0, 3]);
+    let latest = ci.show(&["--round", "latest"]);
+    assert_eq!(latest["rounds"][0]["pushes"][0]["revision"], 2);
 }
 
 #[test]
