@@ -172,6 +172,11 @@ impl Histogram {
         self.0.iter().filter(|((at, ..), _)| at == point).map(|(_, count)| count).sum()
     }
 
+    /// The cases that ended so.
+    pub fn ended(&self, end: End) -> u64 {
+        self.0.iter().filter(|((_, at, _), _)| *at == end).map(|(_, count)| count).sum()
+    }
+
     /// How often this state was found afterwards.
     pub fn after(&self, state: &str) -> u64 {
         self.0.iter().filter(|((.., after), _)| after == state).map(|(_, count)| count).sum()

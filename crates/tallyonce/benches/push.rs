@@ -1,6 +1,7 @@
 //! From file to durable, as a user has it: the built program against a bare insert of the same rows, in one run.
 //!
-//! `cargo bench -p tallyonce --bench push` prints ratios; figures go to docs/performance.md. Rates of a shared machine
+//! `cargo bench -p tallyonce --bench push` prints ratios; figures go to docs/performance.md. With
+//! `-- --sizes 10000,100000,1000000,5000000` it measures staged pushes of these sizes instead. Rates of a shared machine
 //! move; only numbers of one run may be compared. Must not fail a build: it measures.
 #![allow(
     clippy::unwrap_used,
@@ -24,6 +25,12 @@ const REPEATS: usize = 5;
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let binary = Binary::at(env!("CARGO_BIN_EXE_tallyonce")).unwrap();
+    if let Some(sizes) = std::env::args().skip_while(|argument| argument != "--sizes").nth(1) {
+        for size in sizes.split(',') {
+            load::staged::measure(folder.path(), &binary, size.parse().unwrap());
+        }
+        return;
+    }
     start_up(binary.path());
     let rates = bare(folder.path());
     file_to_durable(folder.path(), &binary, &rates, false);

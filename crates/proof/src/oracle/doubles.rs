@@ -33,10 +33,10 @@ const TABLES: [&str; 16] = [
      FROM block NOT INDEXED GROUP BY project, blockset, bucket HAVING COUNT(*) > 1",
     "SELECT format('content %d is that of %d revisions', blockset, COUNT(*)) FROM revision NOT INDEXED
      WHERE kind <> 3 AND blockset <> 0 GROUP BY project, blockset HAVING COUNT(*) > 1",
-    // Blocks of an epoch that is open, or dead and not swept yet, wait for their revision or their end.
+    // Blocks of an epoch that is open, or over and not swept yet (a push of one request may have ended it), wait.
     "SELECT format('block %d belongs to no revision', id) FROM block b NOT INDEXED WHERE NOT EXISTS
      (SELECT 1 FROM revision r WHERE r.project = b.project AND r.blockset = b.blockset AND r.kind <> 3) AND NOT EXISTS
-     (SELECT 1 FROM stage s WHERE s.project = b.project AND s.blockset = b.blockset AND s.fate <> 5 AND s.blocks = 0)",
+     (SELECT 1 FROM stage s WHERE s.project = b.project AND s.blockset = b.blockset AND s.blocks = 0)",
     "SELECT format('epoch %d of key %s is there %d times in project %d', epoch, key, COUNT(*), project)
      FROM stage NOT INDEXED GROUP BY project, uid, epoch HAVING COUNT(*) > 1",
     "SELECT format('epoch %d of key %s is committed as revision %d, which is not there', epoch, key, s.revision)

@@ -3,6 +3,7 @@
 //! Must not know store, reports or domain, and must not share a line with them.
 
 mod bytes;
+mod contents;
 mod doubles;
 mod fold;
 mod junit;
@@ -10,5 +11,6 @@ mod layout;
 mod names;
 mod tables;
 
+pub use contents::{Fate, How, Stored};
 pub use junit::{JunitSpec, expected_from_junit, generate_junit, item_text};
 pub use tables::{Oracle, Row};

@@ -2,6 +2,7 @@
 
 mod client;
 mod faults;
+mod history;
 mod kill;
 mod made;
 mod oracle;

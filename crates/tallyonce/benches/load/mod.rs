@@ -1,5 +1,7 @@
 //! The load of the bench: names, reports, a bare insert to compare with, a plain HTTP client, peak memory of a process.
 
+pub(crate) mod staged;
+
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -149,16 +151,20 @@ pub(crate) fn peak_kb(program: &Path, arguments: &[&str], folder: &Path) -> (u64
     let start = Instant::now();
     let mut child =
         Command::new(program).args(arguments).current_dir(folder).env_clear().stdout(Stdio::null()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find(|l| l.starts_with("VmHWM:")).unwrap_or("");
-        peak = peak.max(line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0));
+        peak = peak.max(resident_kb(child.id()));
         if let Some(ended) = child.try_wait().unwrap() {
             assert!(ended.success(), "{ended}");
             return (peak, start.elapsed());
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// The most that a running process had resident so far.
+pub(crate) fn resident_kb(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or("");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }

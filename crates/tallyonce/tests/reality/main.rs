@@ -8,9 +8,14 @@
     reason = "tests may panic and print"
 )]
 
+mod bench;
+mod big;
+mod enumerate;
 mod faults;
 mod input;
 mod kills;
 mod once;
+mod random;
+mod rows;
 mod situations;
 mod world;
