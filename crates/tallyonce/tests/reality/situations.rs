@@ -116,12 +116,6 @@ impl Ci {
         self.push_from(&github_env(run, attempt, job, runner), report, more)
     }
 
-    /// Two pushes at once.
-    fn race(&self, machines: [Machine; 2]) -> [Outcome; 2] {
-        let running = machines.map(|machine| (machine.run.start().unwrap(), machine));
-        running.map(|(running, machine)| machine.ended(running.wait(crate::world::PATIENCE).unwrap()))
-    }
-
     fn show(&self, more: &[&str]) -> Value {
         self.world.show(&[&["--cycle", "main", "--from", &self.server.url()], more].concat())
     }
@@ -152,6 +146,12 @@ impl Ci {
         let shown = self.show(&["--items", "--round", "latest"]);
         shown["items"].as_array().unwrap().iter().find(|i| i["item"]["name"] == name).unwrap().clone()
     }
+}
+
+/// Two pushes at once.
+fn race(machines: [Machine; 2]) -> [Outcome; 2] {
+    let running = machines.map(|machine| (machine.run.start().unwrap(), machine));
+    running.map(|(running, machine)| machine.ended(running.wait(crate::world::PATIENCE).unwrap()))
 }
 
 /// total, passed, failed, errored, flaky

@@ -3,7 +3,7 @@
 
 use proof::spawn::github_env;
 
-use super::{Ci, numbers, staged, tests, whole};
+use super::{Ci, numbers, race, staged, tests, whole};
 
 #[test]
 fn s1_a_matrix_with_index_and_values_passed() {
@@ -55,7 +55,7 @@ fn legs_with_other_items(ci: &mut Ci) {
     assert_eq!(ci.headline(), [40, 40, 0, 0, 0]);
     // Both at once: one of them, whichever it is.
     let leg = |runner: &str, report: &str| ci.machine(&github_env(2, 1, "test", runner), report, &[]);
-    let ended = ci.race([leg("linux", &unit), leg("mac", &e2e)]);
+    let ended = race([leg("linux", &unit), leg("mac", &e2e)]);
     let mut codes = ended.each_ref().map(|outcome| (outcome.code, outcome.state()));
     codes.sort_unstable();
     assert_eq!(codes, [(0, "recorded"), (5, "collision")]);

@@ -2,14 +2,14 @@
 
 use proof::spawn::gitlab_env;
 
-use super::{Ci, Variables, numbers, part, staged, tests, whole};
+use super::{Ci, Variables, numbers, part, race, staged, tests, whole};
 use crate::world::{Outcome, junit};
 
 fn variables<const N: usize>(list: [(&str, &str); N]) -> Variables {
     list.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A container of CircleCI, which this version derives no identity from: the flags say it.
+/// A container of `CircleCI`, which this version derives no identity from: the flags say it.
 fn circle(ci: &Ci, node: &str, report: &str, more: &[&str]) -> Outcome {
     let env = variables([("CI", "true"), ("CIRCLECI", "true")]);
     let flags = ["--run", "0f7a", "--job", "test", "--shard", node];
@@ -222,7 +222,7 @@ fn two_pods_are_alive(ci: &mut Ci) {
     let run = |uid| ["--run", uid, "--job", "suite", "--shard", "1/1"];
     let at_once = |uid, reports: [&String; 2]| {
         let pods = [("pod-x7", reports[0]), ("pod-k2", reports[1])];
-        let ended = ci.race(pods.map(|(name, report)| ci.machine(&pod(name), report, &run(uid))));
+        let ended = race(pods.map(|(name, report)| ci.machine(&pod(name), report, &run(uid))));
         let mut states = ended.each_ref().map(|outcome| (outcome.code, outcome.state()));
         states.sort_unstable();
         assert_eq!(states, [(0, "recorded"), (0, "replayed")], "{}\n{}", ended[0].stderr, ended[1].stderr);
