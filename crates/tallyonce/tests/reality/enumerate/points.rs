@@ -71,8 +71,12 @@ pub(crate) fn in_the_sources() -> BTreeSet<String> {
 }
 
 /// Points that no push of ours passes, by how they begin, and where they are proved.
-pub(crate) const ELSEWHERE: [(&str, &str); 24] = [
-    ("store:cancel:", "nobody who pushes cancels; store/tests/points fails each, rows n1 and n2 cancel"),
+pub(crate) const ELSEWHERE: [(&str, &str); 25] = [
+    (
+        "store:cancel:",
+        "a client cancels only before it cuts smaller; store/tests/points fails each, rows n1 and n2 cancel",
+    ),
+    ("client:cancel:", "the same; delivery/tests/it/failpoints"),
     ("server:cancel:", "the same"),
     ("store:collect:", "row g2 kills a collection; store/tests/points fails each"),
     ("store:drop-round:", "deletion; store/tests/points fails each"),
