@@ -36,7 +36,7 @@ macro_rules! mutants {
 mutants! {
     /// The key is looked up before the transaction, not decided by inserting.
     M1 = 1, "read, then insert";
-    /// OpenMeter: the key is claimed before the write, and stays when the write fails.
+    /// `OpenMeter`: the key is claimed before the write, and stays when the write fails.
     M2 = 2, "claim before the write, not released";
     /// Svix: a lease of some seconds decides who applies a key.
     M3 = 3, "a lock lease of 5 s decides";
@@ -58,11 +58,11 @@ mutants! {
     M11 = 11, "a failed answer is stored and replayed";
     /// The universal hole: a key expires, and the write runs again.
     M12 = 12, "a key expires, then it is recorded again";
-    /// MongoDB, Temporal: only the latest content of a key is remembered.
+    /// `MongoDB`, Temporal: only the latest content of a key is remembered.
     M13 = 13, "only the latest revision is remembered";
     /// Sentry: aggregates are raised before the duplicate is found.
     M14 = 14, "counts are raised before the key is looked at";
-    /// ClickHouse: a token registered beyond its effect.
+    /// `ClickHouse`: a token registered beyond its effect.
     M15 = 15, "the key is registered although its outcomes are not written";
     /// What follows from a write is stored outside its transaction.
     M16 = 16, "the receipt is stored outside the transaction";
@@ -70,7 +70,7 @@ mutants! {
     M17 = 17, "commit without a look at the epoch";
     /// A chunk short.
     M18 = 18, "commit accepts n-1 chunks";
-    /// MinIO: completing forgets the receipt.
+    /// `MinIO`: completing forgets the receipt.
     M19 = 19, "a repeated commit finds no receipt";
     /// A delayed commit of a dead epoch.
     M20 = 20, "a delayed commit answers success after the next epoch's";
@@ -96,7 +96,7 @@ mutants! {
     M30 = 30, "known keys are lost on restart";
     /// NATS: a staged marker blocks the retry.
     M31 = 31, "a dead delivery's marker blocks the retry";
-    /// MongoDB: a retry after a rollback applies twice.
+    /// `MongoDB`: a retry after a rollback applies twice.
     M32 = 32, "a retry after a rollback is applied twice";
     /// A begin that changes nothing raises the epoch.
     M33 = 33, "resuming raises the epoch";
@@ -108,13 +108,13 @@ mutants! {
     M36 = 36, "forwarding sends again on the first absence";
     /// A vendor's "already exists".
     M37 = 37, "a vendor's already-exists is taken for a failure";
-    /// YugabyteDB: parallel equal inserts.
+    /// `YugabyteDB`: parallel equal inserts.
     M38 = 38, "two parallel equal inserts both succeed";
     /// S3: an error inside a 200.
     M39 = 39, "a broken body in a 2xx answer is ignored";
     /// A difference that nobody hears of.
     M40 = 40, "a difference is dropped silently";
-    /// TigerBeetle's poisoned id removed.
+    /// `TigerBeetle`'s poisoned id removed.
     M41 = 41, "a commit refused for good succeeds later";
 }
 
