@@ -208,9 +208,20 @@ pub fn one_shot(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch
         BeginDecision::Open { supersedes, .. } => {
             OneShotDecision::Record { ends: supersedes.map(|epoch| (epoch, Ending::Superseded)) }
         }
-        BeginDecision::Resume { epoch, .. } => OneShotDecision::Record { ends: Some((epoch, Ending::Committed)) },
+        BeginDecision::Resume { epoch, .. } => match latest.filter(|latest| is_of_later_attempt(latest, &offer.sender))
+        {
+            None => OneShotDecision::Record { ends: Some((epoch, Ending::Committed)) },
+            Some(latest) if latest.idle => OneShotDecision::Record { ends: Some((epoch, Ending::Superseded)) },
+            Some(_) => OneShotDecision::Wait(BeginDecision::Stale { epoch }),
+        },
         other => OneShotDecision::Wait(other),
     }
+}
+
+/// An earlier attempt must not commit what a later one stages, though it is the same: the later one would hear that it is
+/// recorded, and the revision would have the rank of the earlier.
+fn is_of_later_attempt(epoch: &KnownEpoch, sender: &Sender) -> bool {
+    matches!((sender.ordinal, epoch.ordinal), (Some(mine), Some(theirs)) if mine < theirs)
 }
 
 /// What an engine has to do on a chunk.
