@@ -53,7 +53,10 @@ impl Draft {
             }
         }
         // At least one verdict is another.
-        if again.items.iter().map(|(n, (s, _))| (n, s)).eq(self.items.iter().map(|(n, (s, _))| (n, s)))
+        let counted = |draft: &Self| -> Vec<_> {
+            draft.items.iter().map(|(n, (said, _))| (*n, said.status, said.is_flaky())).collect()
+        };
+        if counted(&again) == counted(self)
             && let Some((verdict, _)) = again.items.values_mut().next()
         {
             verdict.status = if verdict.status == Status::Passed { Status::Failed } else { Status::Passed };
