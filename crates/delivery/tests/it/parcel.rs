@@ -8,10 +8,7 @@ use delivery::{
     belongs_to,
 };
 use domain::content::chunk_of;
-use domain::item::ItemName;
-use domain::outcome::{Attempt, DurationUs, Outcome, Status};
-use domain::push::Push;
-use domain::{Digest, Outcomes, limits};
+use domain::{Attempt, Digest, DurationUs, ItemName, Outcome, Outcomes, Push, Status, limits};
 use proptest::prelude::*;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -372,12 +369,15 @@ fn a_sealed_file_goes_anywhere_but_only_on_purpose() {
     assert!(matches!(Parcel::open_sealed(&folder.path().join("none")), Err(SealedError::Io { .. })));
 }
 
+fn packed(push: &Push, scratch: Scratch<'_>, chunk_outcomes: Option<u64>) -> Parcel {
+    let packing = Packing { destination: None, created_at: String::new(), scratch, chunk_outcomes };
+    packing.pack(Label::of(push), Contents::Held(push.outcomes.clone())).unwrap()
+}
+
 #[test]
 fn what_is_only_counted_is_nowhere() {
     let push = push_of(many(limits::ONE_SHOT_OUTCOMES_MAX + 1));
-    let packing =
-        Packing { destination: None, created_at: String::new(), scratch: Scratch::Nowhere, chunk_outcomes: None };
-    let counted = packing.pack(Label::of(&push), Contents::Held(push.outcomes.clone())).unwrap();
+    let counted = packed(&push, Scratch::Nowhere, None);
     assert_eq!((counted.header.chunks.len(), counted.header.counts), (8, push.outcomes.counts()));
     assert!(counted.body(&counted.header.chunks[0]).is_err());
 }
@@ -385,11 +385,7 @@ fn what_is_only_counted_is_nowhere() {
 #[test]
 fn a_small_push_is_cut_where_its_sender_wants_it() {
     let push = push_of(many(100));
-    let packed = |chunk_outcomes| {
-        let created_at = String::new();
-        let packing = Packing { destination: None, created_at, scratch: Scratch::Memory, chunk_outcomes };
-        packing.pack(Label::of(&push), Contents::Held(push.outcomes.clone())).unwrap().header
-    };
+    let packed = |chunk_outcomes| packed(&push, Scratch::Memory, chunk_outcomes).header;
     assert_eq!(packed(Some(100)).form, Form::Whole);
     assert_eq!(packed(Some(99)).form, Form::Chunks { bits: 1 });
     assert_eq!(packed(Some(1)).form, Form::Chunks { bits: 3 }, "no smaller than the leaves of the digest");
