@@ -1,11 +1,17 @@
 //! The workspace's own commands. `cargo xtask test` passes all tests on a fresh machine with a Rust toolchain, and
-//! installs what they need itself; `cargo xtask lint` checks format, lints and documentation.
+//! installs what they need itself, and shows that they notice faults; `cargo xtask mutants` shows that alone;
+//! `cargo xtask lint` checks format, lints and documentation.
 //! Must not hold a test: those live beside the code.
+
+mod mutants;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
+
+/// What is built for tests: everything, with the points and switches of proof in it. Unless chosen they do nothing.
+const BUILD: [&str; 3] = ["--workspace", "--features", "tallyonce/failpoints"];
 
 /// What the tests need besides the toolchain: a program, and the Debian package that brings it.
 const NEEDS: [(&str, &str); 2] = [("cc", "gcc libc6-dev"), ("curl", "curl")];
@@ -14,9 +20,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("test") => test(&arguments[1..]),
+        Some("mutants") => mutants::run(&arguments[1..]),
         Some("lint") => lint(),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask test [-- ARGUMENTS OF cargo test]   all tests\n       cargo xtask lint   format, lints, documentation"
+            "usage: cargo xtask test [-- ARGUMENTS OF cargo test]   all tests, and that they notice faults\n       \
+             cargo xtask mutants [mN ...]   which test notices which fault\n       \
+             cargo xtask lint   format, lints, documentation"
         )),
     };
     match done {
@@ -28,13 +37,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// All tests of all crates, in one build that has the points of crash in it: without a point chosen they do nothing.
+/// All tests of all crates, and then, unless some are chosen, that they notice each fault on purpose.
 fn test(more: &[String]) -> Result<()> {
     provide()?;
     if !root().join("../shared/corpus/MANIFEST.tsv").exists() {
         say("xtask: no ../shared beside this folder: tests that compare with its corpus and scenarios skip themselves");
     }
-    cargo(&[&["test", "--workspace", "--features", "tallyonce/failpoints"], &strs(more)[..]].concat())
+    cargo(&[&["test"], &BUILD[..], &strs(more)[..]].concat())?;
+    if more.is_empty() { mutants::run(&[]) } else { Ok(()) }
 }
 
 fn lint() -> Result<()> {
