@@ -143,8 +143,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Outpu
         Command::CheckStore(args) => Ok(client(serve::check_store(args, &context.layers, output))??),
         Command::Drill(args) => {
             let connection = context.connection()?;
-            let settings =
-                drill::DrillSettings::resolve(args, &globals, connection, &around.env, &around.folder)?;
+            let settings = drill::DrillSettings::resolve(args, &globals, connection, &around.env, &around.folder)?;
             Ok(served(drill::run(settings, output))??)
         }
         Command::Show(args) => Ok(show(args, &context)?),
