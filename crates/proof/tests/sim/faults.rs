@@ -199,7 +199,7 @@ pub(crate) struct Rates {
 impl Rates {
     /// Some worlds are calm and others terrible, and each has its own kind of weather.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
-        let severity = [8, 30, 50, 60, 75, 90][rng.below(6) as usize];
+        let severity = [8, 35, 60, 90][rng.below(4) as usize];
         let mut rate = || if rng.below(5) == 0 { 0 } else { rng.below(severity) };
         let request = std::array::from_fn(|_| rate());
         let store = std::array::from_fn(|_| rate());

@@ -67,7 +67,7 @@ impl Scenario {
     /// Of a seed.
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let mut scenario = Self::default();
-        let jobs = 3 + rng.below(6);
+        let jobs = 2 + rng.below(5);
         for number in 0..jobs {
             let job = Job::draw(rng, number);
             match rng.below(8) {
