@@ -133,8 +133,8 @@ pub(crate) struct CheckStoreArgs {
     /// The store: sqlite:PATH [default: sqlite:tallyonce.db]
     #[arg(long, value_name = "URL", env = "TALLYONCE_STORE", hide_env_values = true)]
     pub store: Option<String>,
-    /// Make counts anew where they are wrong, and nothing else; everything else stays as it is and is listed
-    #[arg(long)]
+    /// Make wrong counts anew, and nothing else
+    #[arg(long, env = "TALLYONCE_REPAIR", value_parser = FalseyValueParser::new())]
     pub repair: bool,
     /// Print one JSON object on standard output
     #[arg(long, env = "TALLYONCE_JSON", value_parser = FalseyValueParser::new())]
