@@ -1,4 +1,4 @@
-//! Makes large JUnit reports to measure with: `cargo run --release -p tallyonce-proof --example junit -- FOLDER CASES`.
+//! Makes large reports to measure with: `cargo run --release -p tallyonce-proof --example junit -- FOLDER CASES`.
 //! One case in a hundred fails, one in a thousand breaks or is left out. Equal numbers make equal files.
 
 use std::path::Path;

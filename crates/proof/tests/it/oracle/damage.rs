@@ -122,7 +122,7 @@ fn items_lie_in_order_in_their_bucket_and_once() {
     book.raw_revision(&push(&book), 1, 0, 1, &[(0, low), (1, high)]);
     refused(&book, "has 1 bits where 0 fit");
     // Unless it was staged in as many chunks.
-    let staged = Epoch { key: "k", epoch: 1, fate: 5, revision: Some(1), blocks: 2, bits: 1, blockset: 1 };
+    let staged = Epoch { key: "k", number: 1, fate: 5, revision: Some(1), blocks: 2, bits: 1, blockset: 1 };
     book.epoch(&staged);
     assert_eq!(book.oracle().outcomes("shop", "main", "r").unwrap().len(), 20);
 }

@@ -99,7 +99,7 @@ fn counts_that_differ_from_a_recount() {
 
 #[test]
 fn what_is_staged_waits_and_counts_nothing() {
-    let epoch = |epoch, fate, blocks| Epoch { key: "s", epoch, fate, revision: None, blocks, bits: 1, blockset: 9 };
+    let epoch = |number, fate, blocks| Epoch { key: "s", number, fate, revision: None, blocks, bits: 1, blockset: 9 };
     let book = Book::without_unique();
     one(&book, "k", "", None);
     book.run(
@@ -123,7 +123,7 @@ fn a_commit_leads_to_its_revision() {
     let book = Book::without_unique();
     one(&book, "k", "", None);
     let epoch =
-        |revision| Epoch { key: "k", epoch: 1, fate: 5, revision: Some(revision), blocks: 2, bits: 0, blockset: 1 };
+        |revision| Epoch { key: "k", number: 1, fate: 5, revision: Some(revision), blocks: 2, bits: 0, blockset: 1 };
     book.epoch(&epoch(1));
     told(&book, &[]);
     book.run("UPDATE stage SET revision = 2");

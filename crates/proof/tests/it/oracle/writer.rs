@@ -291,7 +291,7 @@ impl Book {
 /// An epoch of a push: its key, number, fate (0 open, 5 committed), what becomes of its blocks, bits, and blockset.
 pub(super) struct Epoch<'a> {
     pub(super) key: &'a str,
-    pub(super) epoch: u32,
+    pub(super) number: u32,
     pub(super) fate: u8,
     pub(super) revision: Option<u32>,
     pub(super) blocks: u8,
@@ -302,9 +302,9 @@ pub(super) struct Epoch<'a> {
 impl Book {
     /// An epoch of a push of project 1.
     pub(super) fn epoch(&self, epoch: &Epoch<'_>) {
-        let Epoch { key, epoch, fate, revision, blocks, bits, blockset } = epoch;
+        let Epoch { key, number, fate, revision, blocks, bits, blockset } = epoch;
         let uid = blake3::hash(format!("1 {key}").as_bytes());
-        let values = params![&uid.as_bytes()[..16], key, epoch, fate, revision, blocks, bits, blockset];
+        let values = params![&uid.as_bytes()[..16], key, number, fate, revision, blocks, bits, blockset];
         self.tables
             .execute(
                 "INSERT INTO stage(project, uid, key, epoch, fate, revision, blocks, bits, blockset, cycle, round,
