@@ -90,7 +90,7 @@ fn ours() -> Vec<Mutant> {
         Mutant("a tombstone is forgotten", PLACES, Decisions { tombstoned: |_| false, ..P }, "S9"),
         Mutant("the commit does not look at the content again", undecided, slip(Slips { trusts_the_begin: true, ..NO }), "S1"),
         Mutant("a round is the sum of its pushes", ROUND, slip(Slips { forgets_overlaps: true, ..NO }), "S11"),
-        Mutant("executors are not looked at while staging", LEGS, Decisions { begin: any_executor, ..P }, "legs never mix"),
+        Mutant("executors are not looked at while staging", LEGS, Decisions { begin: any_executor, accepts: |_, _| true, ..P }, "legs never mix"),
         Mutant("a later attempt that came to the same is not stored", ATTEMPTS, slip(Slips { confirms_nothing: true, ..NO }), "attempts never fall"),
         // Work, not truth.
         Mutant("a contested key is forgotten", LEGS, slip(Slips { contests_nothing: true, ..NO }), "contested"),

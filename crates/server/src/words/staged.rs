@@ -2,7 +2,6 @@
 //! Must not decide anything.
 
 use domain::manifest::ranges;
-use domain::problem::Retry;
 use domain::wire::StoredReceipt;
 use domain::{Problem, ProblemCode, Receipt};
 use serde_json::value::RawValue;
@@ -119,8 +118,7 @@ pub(crate) fn chunk_mismatch(chunk: u32) -> Problem {
          was compressed anew and came out otherwise. Nothing was staged by this request, and what is staged stays. Send \
          the bytes that the manifest was made of, or begin again with a manifest of these."
     );
-    // They arrived as they were sent, so sending them again would change nothing.
-    Problem { retry: Retry::Begin, ..Problem::new(ProblemCode::DigestMismatch, words) }
+    Problem::new(ProblemCode::DigestMismatch, words)
 }
 
 /// A number beyond the manifest's.
