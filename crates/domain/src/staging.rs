@@ -212,16 +212,18 @@ pub fn one_shot(offer: &Begin, latest: Option<&KnownEpoch>, bound: Option<(Epoch
         {
             None => OneShotDecision::Record { ends: Some((epoch, Ending::Committed)) },
             Some(latest) if latest.idle => OneShotDecision::Record { ends: Some((epoch, Ending::Superseded)) },
+            Some(_) if offer.sender.ordinal.is_none() => OneShotDecision::Wait(BeginDecision::InProgress { epoch }),
             Some(_) => OneShotDecision::Wait(BeginDecision::Stale { epoch }),
         },
         other => OneShotDecision::Wait(other),
     }
 }
 
-/// An earlier attempt must not commit what a later one stages, though it is the same: the later one would hear that it is
-/// recorded, and the revision would have the rank of the earlier.
+/// An earlier or unknown attempt must not commit what a later one stages, though it is the same: the later one would hear
+/// that it is recorded, and the revision would have the rank of the earlier.
 fn is_of_later_attempt(epoch: &KnownEpoch, sender: &Sender) -> bool {
-    matches!((sender.ordinal, epoch.ordinal), (Some(mine), Some(theirs)) if mine < theirs)
+    // An unknown one is below every known one.
+    epoch.ordinal > sender.ordinal
 }
 
 /// What an engine has to do on a chunk.

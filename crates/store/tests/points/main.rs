@@ -34,10 +34,6 @@ fn walked() -> Client {
     })
 }
 
-/// The scenario does not get here any more since legs that share a key are refused earlier; the conformance suite does.
-const ELSEWHERE: [&str; 3] =
-    ["store:collect:delete-itemset", "store:collect:delete-names", "store:commit:raise-attempt"];
-
 /// One test, as points belong to the whole process.
 #[test]
 fn every_point_is_reached_and_may_fail() {
@@ -49,14 +45,12 @@ fn every_point_is_reached_and_may_fail() {
     let undisturbed = walked();
     assert_eq!(undisturbed.failures, 0);
     let reached: BTreeSet<String> = reached.lock().unwrap().clone();
-    let missed: Vec<&&str> =
-        FAIL_POINTS.iter().filter(|point| !reached.contains(**point) && !ELSEWHERE.contains(point)).collect();
+    let missed: Vec<&&str> = FAIL_POINTS.iter().filter(|point| !reached.contains(**point)).collect();
     assert!(missed.is_empty(), "no step of the scenario gets to {missed:?}");
     for point in FAIL_POINTS {
         fail::remove(point);
     }
-    for point in FAIL_POINTS.iter().filter(|point| !only_kills(point) && is_chosen(point) && !ELSEWHERE.contains(point))
-    {
+    for point in FAIL_POINTS.iter().filter(|point| !only_kills(point) && is_chosen(point)) {
         fail::cfg(*point, "1*return").unwrap();
         let disturbed = walked();
         fail::remove(point);

@@ -149,12 +149,14 @@ impl Client {
         self.begin(&later).await;
         later.manifest.sender.executor = Some(Executor::parse("other").unwrap());
         self.begin(&later).await;
-        // What counts already comes by a commit: a replay, by a later attempt.
-        let fresh = push(&forty('+')).key("same").attempt(1).executor("one");
-        let again = fresh.clone().attempt(2).cut(1);
+        // What a person promoted meanwhile comes by a commit: a replay, by a later attempt.
+        let same = |mark| push(&forty(mark)).key("same").attempt(1).executor("one");
+        self.record(&same('+').incarnation(1)).await;
+        self.record(&same('-').incarnation(2)).await;
+        let again = same('-').attempt(2).incarnation(3).cut(1);
         self.begin(&again).await;
         self.put(&again, 1).await;
-        self.record(&fresh).await;
+        self.promote("same", 2, true).await;
         self.commit(&again, 1).await;
         let mut leg = again.clone();
         leg.manifest.sender.executor = Some(Executor::parse("other").unwrap());
@@ -200,7 +202,8 @@ impl Client {
         self.record(&push(&forty('*')).key("ends").attempt(3).executor("other")).await;
         self.record(&push(&forty('!')).key("ends").attempt(4).executor("one")).await;
         // Idle for too long; and of a round that is dropped.
-        let idle = push(&forty('+')).key("idle").cut(1);
+        // Nobody else has its items.
+        let idle = push("idle-1+ idle-2-").key("idle").cut(0);
         self.begin(&idle).await;
         self.put(&idle, 1).await;
         let gone = push(&forty('+')).key("gone").run("2").cut(1);
@@ -213,13 +216,13 @@ impl Client {
         self.collect(10_000).await;
     }
 
-    async fn people(&mut self) {
+    async fn promote(&mut self, key: &str, revision: u32, exact: bool) {
         let promotion = Promotion {
             project: shop(),
-            push: PushId::of(&shop(), &PushKey::parse("k").unwrap()),
-            key: PushKey::parse("p").unwrap(),
-            revision: Some(1),
-            exact: false,
+            push: PushId::of(&shop(), &PushKey::parse(key).unwrap()),
+            key: PushKey::parse(&format!("promote-{key}")).unwrap(),
+            revision: Some(revision),
+            exact,
             if_match: None,
         };
         self.asks(|store| {
@@ -227,6 +230,10 @@ impl Client {
             async move { store.promote(promotion, now()).await }
         })
         .await;
+    }
+
+    async fn people(&mut self) {
+        self.promote("k", 1, false).await;
         self.round(RoundAction::Pin).await;
         self.round(RoundAction::Unpin).await;
         self.round(RoundAction::Close).await;
