@@ -241,6 +241,16 @@ async fn an_incomplete_commit_is_filled_up_in_the_same_try() {
 }
 
 #[tokio::test]
+async fn nobody_waits_for_a_staging_that_is_over_and_that_nobody_goes_on_with() {
+    let fence = Setback::Fenced { what: "cancelled".to_owned(), idle_in_ms: None, over: true };
+    let receiver = Receiver { ended: true, attach_ms: 30_000, ..Receiver::new([("begin", fence)]) };
+    let ended = run(&receiver).await;
+    assert!(matches!(ended.delivery, Delivery::Recorded(_)));
+    assert_eq!(receiver.count(|a| *a == Asked::Attach), 1);
+    assert!(ended.elapsed_ms < 30_000, "{}", ended.elapsed_ms);
+}
+
+#[tokio::test]
 async fn who_is_fenced_off_waits_and_begins_again() {
     for operation in ["begin", "put", "commit"] {
         for over in [false, true] {
@@ -249,7 +259,8 @@ async fn who_is_fenced_off_waits_and_begins_again() {
             let ended = run(&receiver).await;
             assert!(matches!(ended.delivery, Delivery::Recorded(_)));
             assert_eq!(ended.attempts, 2, "{operation}");
-            assert_eq!(receiver.count(|a| *a == Asked::Attach), 1);
+            // Whose own staging is over looks first whether anybody goes on.
+            assert_eq!(receiver.count(|a| *a == Asked::Attach), 1 + usize::from(over));
             // The attach didn't wait: the loop does.
             assert!(ended.elapsed_ms >= 20_000, "{}", ended.elapsed_ms);
             let begins: Vec<Asked> = receiver.asked().into_iter().filter(|a| matches!(a, Asked::Begin(_))).collect();

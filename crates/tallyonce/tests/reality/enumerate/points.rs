@@ -76,7 +76,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 25] = [
         "store:cancel:",
         "a client cancels only before it cuts smaller; store/tests/points fails each, rows n1 and n2 cancel",
     ),
-    ("client:cancel:", "the same; delivery/tests/it/failpoints"),
+    ("client:cancel:", "the same; rows/others kills it there"),
     ("server:cancel:", "the same"),
     ("store:collect:", "row g2 kills a collection; store/tests/points fails each"),
     ("store:drop-round:", "deletion; store/tests/points fails each"),

@@ -102,9 +102,13 @@ fn g1_g2_collection_killed_between_steps_goes_on() {
         let tables = rusqlite::Connection::open(rows.world.path("tallyonce.db")).unwrap();
         tables.query_row("SELECT COUNT(*) FROM block", [], |row| row.get::<_, i64>(0)).unwrap()
     };
-    while blocks() > 0 {
+    // The server collects by itself; it is given as long as any step may take.
+    let looks = crate::world::PATIENCE.as_millis() / 20;
+    let swept = (0..looks).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+        blocks() == 0
+    });
+    assert!(swept, "{} blocks of a dead epoch are left", blocks());
     assert_eq!(rows.fates(), [Fate::Abandoned]);
     rows.nothing_counts();
     // P15: what comes after that is told to begin again, and does.
@@ -176,4 +180,35 @@ fn h2_the_same_key_in_another_project_is_another_push() {
     done(&rows.world.run(&arguments).envs(env)).expect(0, "recorded");
     rows.counts(1);
     assert_eq!(rows.oracle().pushes().unwrap().len(), 2);
+}
+
+#[test]
+fn a_client_dies_while_it_gives_up_an_epoch_to_cut_smaller() {
+    for point in ["client:cancel:read", "client:cancel:done", "client:recut:written", "client:recut:kept"] {
+        let world = crate::world::World::new();
+        world.report("small.toml", "[serve]\nbody-bytes-max = 15000\n");
+        let config = world.path("small.toml");
+        let more = ["--config", config.to_str().unwrap()];
+        let server = proof::spawn::Server::start(&world.binary, &world.store_url(), &[], &more).unwrap();
+        let spec = proof::oracle::JunitSpec::new(1, 4000, 40);
+        let (name, url) = (world.report("in.xml", &spec.xml()), server.url());
+        let arguments = ["push", "--json", &name, "--project", "shop", "--cycle", "main", "--to", &url];
+        let run = world.run(&arguments).args(["--chunk-outcomes", "2000"]);
+        let run = run.envs(proof::spawn::github_env(super::RUN, 1, "test", "runner-1"));
+        let dead = run.env("TALLYONCE_KILL_AT", point).output().unwrap();
+        assert!(dead.was_killed(), "{point}: {dead}");
+        let flushed = world.run(&["flush", "--json", "--to", &url]).output().unwrap().expect_code(0).unwrap();
+        let lines: Vec<serde_json::Value> =
+            flushed.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        // A whole file under its temporary name is a push like any other: it is delivered too, and replayed.
+        let states: Vec<&str> = lines.iter().map(|line| line["state"].as_str().unwrap()).collect();
+        let expected: &[&str] = if point == "client:recut:written" { &["recorded", "replayed"] } else { &["recorded"] };
+        assert_eq!(states, expected, "{point}: {}", flushed.stdout);
+        assert!(lines[0]["delivery"]["chunks"].as_u64().unwrap() > 2, "{point}: {}", flushed.stdout);
+        let oracle = proof::oracle::Oracle::open(&world.path("tallyonce.db")).unwrap();
+        let rows = oracle.outcomes("shop", "main", super::ROUND).unwrap();
+        let items: proof::history::Items = rows.into_iter().map(|row| (row.item, row.status)).collect();
+        assert_eq!(items, spec.expected(), "{point}");
+        world.check_store();
+    }
 }
