@@ -33,8 +33,8 @@ pub enum IdentityError {
     ImitationNeedsRun,
     /// The platform is recognised, but a variable that it always sets is not there.
     #[error(
-        "{platform} is recognised, but {variable} is not set, so the {part} is unknown; without it different work would \
-         share a key. If this runs in a container, forward the variable into it; else pass {flag}"
+        "this is {platform}, but {variable} is not set, so the {part} is unknown; without it different work would share \
+         a key. If this runs in a container, forward the variable into it; else pass {flag}"
     )]
     MissingVariable {
         /// The platform's name.
@@ -47,23 +47,20 @@ pub enum IdentityError {
         flag: &'static str,
     },
     /// The platform tells the process no run.
-    #[error("{platform} is recognised, but it tells a process nothing that names the run, so --run is required. {how}")]
+    #[error("{platform} tells this process nothing that names the run, so --run is required. {how}")]
     NoRun {
         /// The platform's name.
         platform: &'static str,
         /// How to pass one.
         how: &'static str,
     },
-    /// The platform is recognised, but this version does not derive its identity.
-    #[error(
-        "{platform} is recognised by {marker}, but this version does not derive its identity; pass --run, and --job and \
-         --shard if several jobs push in one run.\n\n{TEACH}"
-    )]
-    NotDerived {
+    /// The platform tells the process no job, and several jobs of a run may push.
+    #[error("{platform} tells this process nothing that names the job, so --job is required. {how}")]
+    NoJob {
         /// The platform's name.
         platform: &'static str,
-        /// The variable that it was recognised by.
-        marker: &'static str,
+        /// How to pass one.
+        how: &'static str,
     },
     /// A variable holds what its part of the key cannot be.
     #[error("{platform}: {variable} cannot be used: {source}")]
@@ -82,5 +79,16 @@ pub enum IdentityError {
         platform: &'static str,
         /// What is wrong.
         source: ScopeError,
+    },
+    /// The leg of a matrix that was handed over cannot be read.
+    #[error(
+        "{variable} cannot be used: {reason}. It must be what toJSON(matrix) gives, a JSON object; without it the legs of \
+         a matrix would share one key"
+    )]
+    BadMatrix {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with its value.
+        reason: String,
     },
 }

@@ -21,7 +21,7 @@ pub(super) const PLATFORM: Platform = Platform {
     fallback: &[],
     imitates: &[],
     strength: Strength::Strong,
-    read: Some(read),
+    read,
     left_out: &[
         renewed("CI_JOB_ID", "new for every retry: it orders deliveries (ordinal) and names the execution (executor)"),
         renewed("CI_JOB_URL", "ends in the job id, which is new for every retry"),

@@ -2,44 +2,49 @@
 //! A new platform is a file beside this one and a line here. Must not read anything but markers.
 
 use super::Env;
-use super::platform::Marker::{Is, Set};
 use super::platform::Platform;
-use super::{github, gitlab, jenkins, kubernetes};
+use super::{
+    appveyor, argo, azure, bamboo, bitbucket, bitrise, buildkite, circleci, cirrus, cloudbuild, codebuild, codefresh,
+    concourse, drone, forgejo, gitea, github, gitlab, gocd, harness, jenkins, kubernetes, prow, screwdriver, semaphore,
+    sourcehut, taskcluster, teamcity, tekton, travis, vela, woodpecker, zuul,
+};
 
 /// The order matters: the ones above set names of the ones below.
 /// Never recognised by `CI`, `BUILD_ID`, `BUILD_NUMBER`, `JOB_NAME` or `JOB_URL` alone: those are shared by many.
-static ORDER: &[Platform] = &[
-    Platform::recognised("prow", "Prow", &[Set("PROW_JOB_ID")]).imitating(&["jenkins"]),
-    Platform::recognised("forgejo", "Forgejo Actions", &[Is("FORGEJO_ACTIONS", "true")])
-        .imitating(&["gitea", "github"]),
-    Platform::recognised("gitea", "Gitea Actions", &[Is("GITEA_ACTIONS", "true")]).imitating(&["github"]),
+pub(super) static MARKED: &[Platform] = &[
+    prow::PLATFORM,
+    forgejo::PLATFORM,
+    gitea::PLATFORM,
     github::PLATFORM,
-    Platform::recognised("woodpecker", "Woodpecker CI", &[Is("CI", "woodpecker")]),
+    woodpecker::PLATFORM,
     gitlab::PLATFORM,
-    Platform::recognised("circleci", "CircleCI", &[Is("CIRCLECI", "true")]),
-    Platform::recognised("azure", "Azure Pipelines", &[Is("TF_BUILD", "true")]),
-    Platform::recognised("buildkite", "Buildkite", &[Is("BUILDKITE", "true")]),
-    Platform::recognised("bitbucket", "Bitbucket Pipelines", &[Set("BITBUCKET_BUILD_NUMBER")]),
-    Platform::recognised("teamcity", "TeamCity", &[Set("TEAMCITY_VERSION")]),
-    Platform::recognised("travis", "Travis CI", &[Is("TRAVIS", "true")]),
-    Platform::recognised("appveyor", "AppVeyor", &[Set("APPVEYOR")]),
-    Platform::recognised("codebuild", "AWS CodeBuild", &[Set("CODEBUILD_BUILD_ID")]),
-    Platform::recognised("semaphore", "Semaphore", &[Is("SEMAPHORE", "true")]),
-    Platform::recognised("harness", "Harness CI", &[Set("HARNESS_BUILD_ID")]).imitating(&["drone"]),
-    Platform::recognised("drone", "Drone", &[Is("DRONE", "true")]),
-    Platform::recognised("codefresh", "Codefresh", &[Set("CF_BUILD_ID")]),
-    Platform::recognised("bamboo", "Bamboo", &[Set("bamboo_planKey")]),
-    Platform::recognised("gocd", "GoCD", &[Set("GO_PIPELINE_NAME")]),
-    Platform::recognised("cirrus", "Cirrus CI", &[Is("CIRRUS_CI", "true")]),
-    Platform::recognised("screwdriver", "Screwdriver", &[Is("SCREWDRIVER", "true")]),
-    Platform::recognised("bitrise", "Bitrise", &[Is("BITRISE_IO", "true")]),
-    Platform::recognised("taskcluster", "Taskcluster", &[Set("TASK_ID"), Set("TASKCLUSTER_ROOT_URL")]),
-    Platform::recognised("vela", "Vela", &[Is("VELA", "true")]),
+    circleci::PLATFORM,
+    azure::PLATFORM,
+    buildkite::PLATFORM,
+    bitbucket::PLATFORM,
+    teamcity::PLATFORM,
+    travis::PLATFORM,
+    appveyor::PLATFORM,
+    codebuild::PLATFORM,
+    semaphore::PLATFORM,
+    harness::PLATFORM,
+    drone::PLATFORM,
+    codefresh::PLATFORM,
+    bamboo::PLATFORM,
+    gocd::PLATFORM,
+    cirrus::PLATFORM,
+    screwdriver::PLATFORM,
+    bitrise::PLATFORM,
+    taskcluster::PLATFORM,
+    vela::PLATFORM,
     jenkins::PLATFORM,
-    Platform::recognised("cloudbuild", "Google Cloud Build", &[Set("BUILDER_OUTPUT")]),
-    Platform::recognised("sourcehut", "sourcehut builds", &[Set("JOB_URL"), Set("BUILD_SUBMITTER")]),
+    cloudbuild::PLATFORM,
+    sourcehut::PLATFORM,
     kubernetes::PLATFORM,
 ];
+
+/// Without a marker: only named, never recognised.
+pub(super) static UNMARKED: &[Platform] = &[concourse::PLATFORM, argo::PLATFORM, tekton::PLATFORM, zuul::PLATFORM];
 
 /// What was found.
 pub(super) enum Detected {
@@ -53,7 +58,7 @@ pub(super) enum Detected {
 
 /// Looks for the platform.
 pub(super) fn detect(env: &Env) -> Detected {
-    let Some(platform) = ORDER.iter().find(|platform| platform.is_detected(env)) else {
+    let Some(platform) = MARKED.iter().find(|platform| platform.is_detected(env)) else {
         return Detected::Nothing;
     };
     if platform.slug == github::PLATFORM.slug && env.says_true("ACT") {
@@ -66,5 +71,5 @@ pub(super) fn detect(env: &Env) -> Detected {
             && !platform.imitates.contains(&other.slug)
             && other.is_marked(env)
     };
-    Detected::Platform(platform, ORDER.iter().filter(news).collect())
+    Detected::Platform(platform, MARKED.iter().filter(news).collect())
 }

@@ -21,7 +21,7 @@ pub(super) const PLATFORM: Platform = Platform {
     fallback: &[],
     imitates: &[],
     strength: Strength::None,
-    read: Some(read),
+    read,
     left_out: &[renewed("HOSTNAME", "the pod's name: a replaced pod has another (executor)")],
     reruns: &[
         rerun(

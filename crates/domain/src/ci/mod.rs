@@ -1,16 +1,50 @@
 //! Which push is this? A pure function from environment variables and flags to key, round and attempt.
 //! Must not read the process's environment, and must not invent a run where none is known.
 
+mod actions;
+mod appveyor;
+mod argo;
+mod azure;
+mod bamboo;
+mod bitbucket;
+mod bitrise;
+mod buildkite;
+mod circleci;
+mod cirrus;
+mod cloudbuild;
+mod codebuild;
+mod codefresh;
+mod concourse;
+mod drone;
 mod env;
 mod error;
+mod forgejo;
+mod gitea;
 mod github;
 mod gitlab;
+mod gocd;
+mod harness;
 mod identity;
 mod jenkins;
 mod known;
 mod kubernetes;
+mod matrix;
+mod names;
+mod partition;
 mod plain;
 mod platform;
+mod prow;
+mod screwdriver;
+mod semaphore;
+mod sourcehut;
+mod taskcluster;
+mod teamcity;
+mod tekton;
+mod travis;
+mod unmarked;
+mod vela;
+mod woodpecker;
+mod zuul;
 
 use serde::Serialize;
 
@@ -23,6 +57,7 @@ use platform::{Found, Missing, Platform, Reading};
 pub use env::Env;
 pub use error::IdentityError;
 pub use identity::{Identity, Part};
+pub use names::{PlatformName, UnknownPlatform, platforms};
 pub use platform::{Effect, LeftOut, Rerun, Strength};
 
 /// What the flags say; each wins over the environment, each for itself.
@@ -49,7 +84,15 @@ const BY_FLAG: &str = "given by you: it must stay when this work is tried again,
 /// # Errors
 /// Where a part of the key is unknown and no flag gives it: a default would make one key of different pushes.
 pub fn identify(env: &Env, overrides: &Overrides) -> Result<Identity, IdentityError> {
-    let (platform, mut reading) = read(env, overrides)?;
+    identify_as(None, env, overrides)
+}
+
+/// The same of an environment that is said to be that of this platform, whatever its markers say; with `None` they do.
+///
+/// # Errors
+/// As [`identify`].
+pub fn identify_as(named: Option<PlatformName>, env: &Env, overrides: &Overrides) -> Result<Identity, IdentityError> {
+    let (platform, mut reading) = read(named, env, overrides)?;
     let run = match (&overrides.run, &reading.run) {
         (Some(run), _) => Found::new(run.clone(), "--run", BY_FLAG),
         (None, Some(run)) => run.clone(),
@@ -122,6 +165,7 @@ fn assemble(platform: Option<&'static Platform>, chosen: Chosen, reading: Readin
         ordinal: chosen.ordinal.map(|ordinal| ordinal.value),
         ordinal_scope: reading.ordinal_scope,
         executor: reading.executor.map(|executor| executor.value),
+        expect: reading.expect,
         workflow: context.workflow,
         run_counter: context.run_counter,
         commit: context.commit,
@@ -144,14 +188,27 @@ fn numbered(parts: KeyParts, ordinal: Option<&Found<Ordinal>>) -> KeyParts {
     KeyParts { round, ..parts }
 }
 
+/// The platform that this environment is recognised as; none outside CI, and for `act`.
+pub fn recognised(env: &Env) -> Option<PlatformName> {
+    match detect(env) {
+        Detected::Platform(platform, _) => Some(PlatformName::of(platform)),
+        Detected::Imitation | Detected::Nothing => None,
+    }
+}
+
 /// Judges a run value or a whole key against what this environment says (`tallyonce key --check`).
 pub fn judge(text: &str, env: &Env) -> Vec<Finding> {
-    check::check(text, &known(env))
+    judge_as(None, text, env)
+}
+
+/// The same of an environment that is said to be that of this platform.
+pub fn judge_as(named: Option<PlatformName>, text: &str, env: &Env) -> Vec<Finding> {
+    check::check(text, &known(named, env))
 }
 
 /// What the environment says about the run, for [`check::check`]. Unknown where it says nothing usable.
-pub fn known(env: &Env) -> Known {
-    let Ok((_, reading)) = read(env, &Overrides::default()) else {
+fn known(named: Option<PlatformName>, env: &Env) -> Known {
+    let Ok((_, reading)) = read(named, env, &Overrides::default()) else {
         return Known::default();
     };
     let renewed = reading.left_out.iter().filter(|left| left.renewed);
@@ -164,16 +221,18 @@ pub fn known(env: &Env) -> Known {
 }
 
 /// The platform, if there is one, and what it says.
-fn read(env: &Env, overrides: &Overrides) -> Result<(Option<&'static Platform>, Reading), IdentityError> {
-    let (platform, others) = match detect(env) {
-        Detected::Nothing => return Ok((None, plain::read(env, false))),
-        Detected::Imitation => return Ok((None, plain::read(env, true))),
-        Detected::Platform(platform, others) => (platform, others),
+fn read(
+    named: Option<PlatformName>,
+    env: &Env,
+    overrides: &Overrides,
+) -> Result<(Option<&'static Platform>, Reading), IdentityError> {
+    let (platform, others) = match (named, detect(env)) {
+        (Some(name), _) => (name.platform(), Vec::new()),
+        (None, Detected::Nothing) => return Ok((None, plain::read(env, false))),
+        (None, Detected::Imitation) => return Ok((None, plain::read(env, true))),
+        (None, Detected::Platform(platform, others)) => (platform, others),
     };
-    let mut reading = match platform.read {
-        Some(read) => read(env, overrides)?,
-        None => plain::recognised(platform)?,
-    };
+    let mut reading = (platform.read)(env, overrides)?;
     reading.left_out.extend(platform.left_out.iter().filter(|left| env.has(left.variable)));
     for other in others {
         let warning = format!("this looks like {} too; {} is taken, since it comes first", other.title, platform.title);
@@ -193,8 +252,7 @@ fn no_run(env: &Env, platform: Option<&'static Platform>, reading: &Reading) -> 
             Some(IdentityError::MissingVariable { platform: title, variable, part: "run", flag: "--run" })
         }
         Missing::RunByDesign(how) => Some(IdentityError::NoRun { platform: title, how }),
-        Missing::NotDerived(marker) => Some(IdentityError::NotDerived { platform: title, marker }),
-        Missing::Scope(_) | Missing::Job(_) => None,
+        Missing::Scope(_) | Missing::Job(_) | Missing::JobByDesign(_) => None,
     });
     error.unwrap_or(IdentityError::RunRequired)
 }
@@ -220,7 +278,10 @@ fn refuse_missing(
             Missing::Job(variable) if overrides.job.is_none() => {
                 return Err(IdentityError::MissingVariable { platform: title, variable, part: "job", flag: "--job" });
             }
-            Missing::Job(_) | Missing::Run(_) | Missing::RunByDesign(_) | Missing::NotDerived(_) => {}
+            Missing::JobByDesign(how) if overrides.job.is_none() => {
+                return Err(IdentityError::NoJob { platform: title, how });
+            }
+            Missing::Job(_) | Missing::JobByDesign(_) | Missing::Run(_) | Missing::RunByDesign(_) => {}
         }
     }
     Ok(())
@@ -228,7 +289,9 @@ fn refuse_missing(
 
 /// A flag that replaces what the platform tells jobs apart by may make their keys equal.
 fn warn_of_lost_partition(overrides: &Overrides, reading: &mut Reading) {
-    if let (Some(_), Some(found)) = (&overrides.variant, &reading.variant) {
+    if let (Some(variant), Some(found)) = (&overrides.variant, &reading.variant)
+        && *variant != found.value
+    {
         reading.warnings.push(format!(
             "--variant replaces the variant {} of {}: jobs that differ only in that share a key",
             found.value, found.source

@@ -24,12 +24,6 @@ impl Marker {
             Self::Is(name, value) => env.get(name).is_some_and(|found| found.eq_ignore_ascii_case(value)),
         }
     }
-
-    pub(super) fn variable(self) -> &'static str {
-        match self {
-            Self::Set(name) | Self::Is(name, _) => name,
-        }
-    }
 }
 
 /// Whether a platform's own retry keeps the run's identity.
@@ -110,35 +104,15 @@ pub(super) struct Platform {
     /// Short names of the platforms whose markers this one sets too.
     pub(super) imitates: &'static [&'static str],
     pub(super) strength: Strength,
-    /// Reads what the environment says; none if this version only recognises the platform.
-    pub(super) read: Option<Read>,
+    /// Reads what the environment says.
+    pub(super) read: Read,
     pub(super) left_out: &'static [LeftOut],
     pub(super) reruns: &'static [Rerun],
 }
 
 impl Platform {
-    /// A platform that is recognised and not derived: it refuses without `--run`.
-    pub(super) const fn recognised(slug: &'static str, title: &'static str, markers: &'static [Marker]) -> Self {
-        Self {
-            slug,
-            title,
-            markers,
-            fallback: &[],
-            imitates: &[],
-            strength: Strength::None,
-            read: None,
-            left_out: &[],
-            reruns: &[],
-        }
-    }
-
-    /// The same, of a platform that sets the markers of others too.
-    pub(super) const fn imitating(self, imitates: &'static [&'static str]) -> Self {
-        Self { imitates, ..self }
-    }
-
     pub(super) fn is_marked(&self, env: &Env) -> bool {
-        self.markers.iter().all(|marker| marker.matches(env))
+        !self.markers.is_empty() && self.markers.iter().all(|marker| marker.matches(env))
     }
 
     pub(super) fn is_detected(&self, env: &Env) -> bool {
@@ -170,10 +144,10 @@ pub(super) enum Missing {
     Run(&'static str),
     /// The run, on a platform that gives none: how to pass one.
     RunByDesign(&'static str),
-    /// The run, on a platform that this version only recognises: the marker.
-    NotDerived(&'static str),
     /// The job.
     Job(&'static str),
+    /// The job, where the environment gives none: how to pass one.
+    JobByDesign(&'static str),
 }
 
 /// What a platform's environment says.
@@ -187,6 +161,8 @@ pub(super) struct Reading {
     pub(super) ordinal: Option<Found<Ordinal>>,
     pub(super) ordinal_scope: OrdinalScope,
     pub(super) executor: Option<Found<Executor>>,
+    /// How often the job pushes in this run, where the pipeline says so.
+    pub(super) expect: Option<u32>,
     pub(super) missing: Vec<Missing>,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) warnings: Vec<String>,
