@@ -61,7 +61,7 @@ pub(crate) const KUBERNETES: Pairs =
 pub(crate) const EXPLAINED_GITHUB: &str = "\
 key scope = github:acme/Shop <- GITHUB_SERVER_URL, GITHUB_REPOSITORY: run ids are unique within one repository of one server
 key run = 16873243901 <- GITHUB_RUN_ID: stays when the run or its jobs are re-run; new for every new run
-key job = e2e <- GITHUB_JOB: the job's key in the workflow file; the same in every cell of a matrix
+key job = e2e <- GITHUB_JOB: the job's key in the workflow file; the same in every cell of a matrix, which --shard and --variant tell apart, and in every call of a reusable workflow, which --job tells apart
 not ordinal = 1 <- GITHUB_RUN_ATTEMPT: rises with every re-run
 not executor = github_5d1c GitHub Actions 3 <- RUNNER_TRACKING_ID, RUNNER_NAME: names this execution of the job
 out GITHUB_RUN_ATTEMPT: rises with every re-run: it orders deliveries (ordinal), a retry stays one write
