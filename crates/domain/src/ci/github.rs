@@ -1,25 +1,35 @@
 //! GitHub Actions: <https://docs.github.com/en/actions/reference/workflows-and-actions/variables>.
 //! Must not know other platforms; Gitea and Forgejo, which imitate it, are told apart before.
 
-use super::platform::{
-    Context, Effect, Found, Marker, Missing, Platform, Reading, Strength, parsed, renewed, rerun, scope, server_of,
-    shared,
-};
+use super::actions::{self, Dialect};
+use super::partition::executor;
+use super::platform::{Effect, Marker, Platform, Reading, Strength, renewed, rerun, shared};
 use super::{Env, IdentityError, Overrides};
-use crate::id::{Commit, Executor, JobName, Ordinal, RunId, WorkflowName};
+use crate::push::OrdinalScope;
 
-const TITLE: &str = "GitHub Actions";
-const SLUG: &str = "github";
-const PUBLIC_SERVER: &str = "github.com";
+const DIALECT: Dialect = Dialect {
+    title: "GitHub Actions",
+    slug: "github",
+    public_server: Some("github.com"),
+    server: &["GITHUB_SERVER_URL"],
+    repository: &["GITHUB_REPOSITORY"],
+    run: &["GITHUB_RUN_ID"],
+    job: &["GITHUB_JOB"],
+    scope_why: "run ids are unique within one repository of one server",
+    run_why: "stays when the run or its jobs are re-run; new for every new run",
+    ordinal_why: "rises with every re-run",
+    ordinal_scope: OrdinalScope::Round,
+    page: "GITHUB_RUN_ID",
+};
 
 pub(super) const PLATFORM: Platform = Platform {
-    slug: SLUG,
-    title: TITLE,
+    slug: DIALECT.slug,
+    title: DIALECT.title,
     markers: &[Marker::Is("GITHUB_ACTIONS", "true")],
     fallback: &[],
     imitates: &[],
     strength: Strength::Strong,
-    read: Some(read),
+    read,
     left_out: &[
         renewed(
             "GITHUB_RUN_ATTEMPT",
@@ -51,64 +61,18 @@ pub(super) const PLATFORM: Platform = Platform {
 };
 
 fn read(env: &Env, overrides: &Overrides) -> Result<Reading, IdentityError> {
-    let mut reading = Reading { context: context(env), ..Reading::default() };
-    let server = env.get("GITHUB_SERVER_URL").and_then(server_of).filter(|server| server != PUBLIC_SERVER);
-    let repository = env.get("GITHUB_REPOSITORY");
-    if repository.is_none() {
-        reading.missing.push(Missing::Scope("GITHUB_REPOSITORY"));
-    }
-    reading.scope = Some(Found::new(
-        scope(TITLE, SLUG, server.as_deref(), repository)?,
-        "GITHUB_SERVER_URL, GITHUB_REPOSITORY",
-        "run ids are unique within one repository of one server",
-    ));
-    match env.get("GITHUB_RUN_ID") {
-        Some(run) => {
-            reading.run = Some(Found::new(
-                parsed(TITLE, "GITHUB_RUN_ID", run, RunId::parse)?,
-                "GITHUB_RUN_ID",
-                "stays when the run or its jobs are re-run; new for every new run",
-            ));
-        }
-        None => reading.missing.push(Missing::Run("GITHUB_RUN_ID")),
-    }
-    match env.get("GITHUB_JOB") {
-        Some(job) => {
-            reading.job = Some(Found::new(
-                parsed(TITLE, "GITHUB_JOB", job, JobName::parse)?,
-                "GITHUB_JOB",
-                "the job's key in the workflow file; the same in every cell of a matrix",
-            ));
-        }
-        None => reading.missing.push(Missing::Job("GITHUB_JOB")),
-    }
-    reading.ordinal = env
-        .get("GITHUB_RUN_ATTEMPT")
-        .and_then(|attempt| attempt.parse().ok())
-        .map(|attempt| Found::new(Ordinal(attempt), "GITHUB_RUN_ATTEMPT", "rises with every re-run"));
-    reading.executor = executor(env);
-    reading.warnings.extend(matrix_warning(env, overrides));
-    if reading.context.unnumbered_change {
-        reading.warnings.push(
-            "a pull request without a number in GITHUB_REF (pull_request_target?): the cycle is named after its branch; \
-             pass --cycle pr-N with the number from github.event.pull_request.number"
-                .to_owned(),
-        );
-    }
+    let mut reading = actions::read(&DIALECT, env, overrides)?;
+    let names = ["RUNNER_TRACKING_ID", "RUNNER_NAME"];
+    reading.executor = executor(env, &names, "RUNNER_TRACKING_ID, RUNNER_NAME", "names this execution of the job");
+    reading.warnings.extend(matrix_warning(env, overrides, &reading));
     Ok(reading)
 }
 
-fn executor(env: &Env) -> Option<Found<Executor>> {
-    let parts = [env.get("RUNNER_TRACKING_ID"), env.get("RUNNER_NAME")];
-    let text = parts.iter().flatten().copied().collect::<Vec<_>>().join(" ");
-    let executor = Executor::parse(&text).ok()?;
-    Some(Found::new(executor, "RUNNER_TRACKING_ID, RUNNER_NAME", "names this execution of the job"))
-}
-
 /// The environment does not tell the cells of a matrix apart; the tail of this id at least shows that there are some.
-fn matrix_warning(env: &Env, overrides: &Overrides) -> Option<String> {
+fn matrix_warning(env: &Env, overrides: &Overrides, reading: &Reading) -> Option<String> {
     let (_, cell) = env.get("ACTIONS_ORCHESTRATION_ID")?.split_once('.')?.1.split_once('.')?;
-    let told_apart = overrides.shard.is_some() || overrides.variant.is_some();
+    let by_flag = overrides.shard.is_some() || overrides.variant.is_some();
+    let told_apart = by_flag || reading.shard.is_some() || reading.variant.is_some();
     if told_apart || cell == "__default" || cell.ends_with(".__default") {
         return None;
     }
@@ -117,34 +81,4 @@ fn matrix_warning(env: &Env, overrides: &Overrides) -> Option<String> {
          share one key, and the second would be refused as a collision. Pass the matrix values, for example \
          --shard ${{{{ matrix.shard }}}} or --variant os=${{{{ matrix.os }}}}"
     ))
-}
-
-fn context(env: &Env) -> Context {
-    let repository = env.get("GITHUB_REPOSITORY");
-    let number = env
-        .get("GITHUB_REF")
-        .and_then(|git_ref| git_ref.strip_prefix("refs/pull/"))
-        .and_then(|rest| rest.split('/').next())
-        .filter(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
-    let run_url = match (env.get("GITHUB_SERVER_URL"), repository, env.get("GITHUB_RUN_ID")) {
-        (Some(server), Some(repository), Some(run)) => {
-            Some(format!("{}/{repository}/actions/runs/{run}", server.trim_end_matches('/')))
-        }
-        _ => None,
-    };
-    // The path of the file; the part after `@` is the branch, which would make every branch another workflow.
-    let workflow = env
-        .get("GITHUB_WORKFLOW_REF")
-        .map(|file| file.split_once("@refs/").or_else(|| file.rsplit_once('@')).map_or(file, |(path, _)| path))
-        .or_else(|| env.get("GITHUB_WORKFLOW"));
-    Context {
-        workflow: workflow.and_then(|text| WorkflowName::parse(text).ok()),
-        run_counter: env.get("GITHUB_RUN_NUMBER").and_then(|number| number.parse().ok()),
-        commit: env.get("GITHUB_SHA").and_then(|sha| Commit::parse(sha).ok()),
-        branch: env.first(&["GITHUB_HEAD_REF", "GITHUB_REF_NAME"]).map(|(_, branch)| branch.to_owned()),
-        pull_request: number.map(str::to_owned),
-        unnumbered_change: number.is_none() && env.has("GITHUB_HEAD_REF"),
-        run_url,
-        repository: repository.map(str::to_owned),
-    }
 }

@@ -43,6 +43,8 @@ pub struct Identity {
     pub ordinal_scope: OrdinalScope,
     /// This execution of the job.
     pub executor: Option<Executor>,
+    /// How often the job pushes in this run, where the pipeline says so: once for each leg of its matrix.
+    pub expect: Option<u32>,
     /// The pipeline definition.
     pub workflow: Option<WorkflowName>,
     /// The platform's counter of runs, which orders rounds; unknown if `--run` names another run.

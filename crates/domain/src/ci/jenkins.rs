@@ -21,7 +21,7 @@ pub(super) const PLATFORM: Platform = Platform {
     fallback: &[Marker::Set("BUILD_TAG"), Marker::Set("BUILD_NUMBER"), Marker::Set("JOB_NAME")],
     imitates: &[],
     strength: Strength::Weak,
-    read: Some(read),
+    read,
     left_out: &[
         renewed("EXECUTOR_NUMBER", "a retry may get another executor"),
         renewed("NODE_NAME", "a retry may get another agent (executor)"),
@@ -73,7 +73,8 @@ fn read(env: &Env, _overrides: &Overrides) -> Result<Reading, IdentityError> {
         reading.job = Some(Found::new(
             parsed(TITLE, "STAGE_NAME", stage, JobName::parse)?,
             "STAGE_NAME",
-            "the stage's name; the inner stages of a matrix share it, so pass the axes as --variant",
+            "the stage's name; the inner stages of a matrix share it, so pass the axes as --variant, and a part of a split \
+             as --shard",
         ));
     }
     let node = [env.get("NODE_NAME"), env.get("WORKSPACE")];

@@ -8,6 +8,7 @@ use crate::push::OrdinalScope;
 
 /// Variables that tell the parts of a parallel job apart.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_field_names, reason = "it is the index beside its total")]
 pub(super) struct Index {
     /// The variable with this part's number.
     pub(super) index: &'static str,
@@ -112,14 +113,12 @@ pub(super) fn job(
     why: &'static str,
 ) -> Result<(), IdentityError> {
     let mut values = Vec::new();
-    for variable in variables {
-        match env.get(variable) {
-            Some(value) => values.push(value),
-            None => {
-                reading.missing.push(Missing::Job(variable));
-                return Ok(());
-            }
-        }
+    for &variable in variables {
+        let Some(value) = env.get(variable) else {
+            reading.missing.push(Missing::Job(variable));
+            return Ok(());
+        };
+        values.push(value);
     }
     reading.job = Some(Found::new(parsed(title, source, &joined(&values), JobName::parse)?, source, why));
     Ok(())
@@ -140,7 +139,12 @@ pub(super) fn ordinal(
 }
 
 /// This execution of the job, out of those of `variables` that are set.
-pub(super) fn executor(env: &Env, variables: &[&str], source: &'static str, why: &'static str) -> Option<Found<Executor>> {
+pub(super) fn executor(
+    env: &Env,
+    variables: &[&str],
+    source: &'static str,
+    why: &'static str,
+) -> Option<Found<Executor>> {
     let parts: Vec<&str> = variables.iter().filter_map(|name| env.get(name)).collect();
     Executor::parse(&parts.join(" ")).ok().map(|executor| Found::new(executor, source, why))
 }
@@ -149,6 +153,8 @@ pub(super) fn executor(env: &Env, variables: &[&str], source: &'static str, why:
 /// `earlier` names what it re-runs, with the variable that shows it; `how` says which value to pass.
 pub(super) fn warn_of_rerun(overrides: &Overrides, reading: &mut Reading, earlier: &str, how: &str) {
     if overrides.run.is_none() {
-        reading.warnings.push(format!("this looks like a re-run of {earlier}; it counts as a new run: pass --run {how}"));
+        reading
+            .warnings
+            .push(format!("this looks like a re-run of {earlier}; it counts as a new run: pass --run {how}"));
     }
 }
