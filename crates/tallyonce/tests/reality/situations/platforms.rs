@@ -9,7 +9,7 @@ fn variables<const N: usize>(list: [(&str, &str); N]) -> Variables {
     list.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A container of `CircleCI`, which this version derives no identity from: the flags say it.
+/// A container of `CircleCI` that gets none of its variables but the marker: the flags say the rest.
 fn circle(ci: &Ci, node: &str, report: &str, more: &[&str]) -> Outcome {
     let env = variables([("CI", "true"), ("CIRCLECI", "true")]);
     let flags = ["--run", "0f7a", "--job", "test", "--shard", node];
