@@ -55,7 +55,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "page_size", 4096)?;
     write_ahead(&connection)?;
     set(&connection)?;
-    connection.pragma_update(None, "cache_size", -64 * 1024)?;
+    connection.pragma_update(None, "cache_size", -32 * 1024)?;
     connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
     Ok(connection)
 }
@@ -64,7 +64,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     set(&connection)?;
-    connection.pragma_update(None, "cache_size", -16 * 1024)?;
+    connection.pragma_update(None, "cache_size", -8 * 1024)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
