@@ -53,7 +53,7 @@ pub struct Manifest {
     pub files: Vec<String>,
     /// What the files held.
     pub report: ReportSummary,
-    /// True if a damaged report is pushed as far as it was readable.
+    /// True if there may be more outcomes than these.
     pub incomplete: bool,
     /// How many outcomes all chunks hold.
     pub outcomes: u64,

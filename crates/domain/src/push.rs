@@ -251,7 +251,8 @@ pub struct Push {
     pub files: Vec<String>,
     /// What the files held.
     pub report: ReportSummary,
-    /// True if a damaged report was pushed as far as it was readable (`--partial`).
+    /// True if there may be more outcomes than these: a damaged report was pushed as far as it was readable (`--partial`),
+    /// or the command that wrote the reports (`run`) didn't run to its end as they show it.
     pub incomplete: bool,
     /// The outcomes.
     pub outcomes: Outcomes,

@@ -60,7 +60,8 @@ pub struct Receipt {
     pub counts: Counts,
     /// What the reports of this content held.
     pub report: ReportSummary,
-    /// True if a damaged report was recorded as far as it was readable.
+    /// True if there may be more outcomes than these: a damaged report was recorded as far as it was readable, or the
+    /// command that wrote the reports was cut short.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
     /// True if the round was closed before.

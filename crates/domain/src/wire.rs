@@ -32,7 +32,7 @@ pub struct PushBody {
     /// What the files held; absent if the sender read no report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<ReportSummary>,
-    /// True if a damaged report is sent as far as it was readable.
+    /// True if there may be more outcomes than these, such as of a damaged report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
     /// The outcomes, one per item; at most [`limits::OUTCOMES_MAX`].
@@ -80,7 +80,7 @@ pub struct PushBodyRef<'a> {
     pub files: &'a [String],
     /// What the files held.
     pub report: ReportSummary,
-    /// True if a damaged report is sent as far as it was readable.
+    /// True if there may be more outcomes than these, such as of a damaged report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
     /// The outcomes.

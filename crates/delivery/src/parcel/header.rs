@@ -30,7 +30,7 @@ pub struct Label {
     pub files: Vec<String>,
     /// What they held.
     pub report: ReportSummary,
-    /// True if a damaged report was packed as far as it was readable.
+    /// True if there may be more outcomes than these, such as of a damaged report.
     pub incomplete: bool,
     /// The digest of the raw report's bytes, where the push was made of one.
     pub raw_body: Option<Digest>,
@@ -121,7 +121,7 @@ pub struct Header {
     pub report: ReportSummary,
     /// The files that they were read from.
     pub files: Vec<String>,
-    /// True if a damaged report was packed as far as it was readable.
+    /// True if there may be more outcomes than these, such as of a damaged report.
     pub incomplete: bool,
     /// When it was packed (RFC 3339, UTC). Decides nothing.
     pub created_at: String,

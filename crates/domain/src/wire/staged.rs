@@ -29,7 +29,7 @@ pub struct ManifestBody {
     /// What the files held; absent if the sender read no report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<ReportSummary>,
-    /// True if a damaged report is sent as far as it was readable.
+    /// True if there may be more outcomes than these, such as of a damaged report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
     /// How the outcomes of all chunks count; `total` is their number.
