@@ -27,6 +27,10 @@ fail() {
 wanted=${TALLYONCE_VERSION:-}
 wanted=${wanted#v}
 [ "$wanted" != latest ] || wanted=
+# What is said in a log must not begin a line of it, where runners look for commands.
+case $wanted in
+    *[!0-9A-Za-z.+-]*) fail "TALLYONCE_VERSION is no version" "Give one such as 1.4.2." ;;
+esac
 
 if found=$(command -v tallyonce 2>/dev/null); then
     if [ -z "$wanted" ] || [ "$(tallyonce --version 2>/dev/null)" = "tallyonce $wanted" ]; then
@@ -55,6 +59,10 @@ target=${TALLYONCE_TARGET:-}
 
 from=${TALLYONCE_DOWNLOAD:-}
 from=${from%/}
+case $from in
+    *"
+"*) fail "TALLYONCE_DOWNLOAD has a line break in it" "Give one address or folder." ;;
+esac
 [ -n "$from" ] || fail "tallyonce ${wanted:+$wanted }isn't on the PATH, and TALLYONCE_DOWNLOAD doesn't say where to get it" \
     "Put it on the PATH, or set TALLYONCE_DOWNLOAD to the address or folder of a release's files."
 

@@ -9,13 +9,18 @@
 #
 # TALLYONCE_CI_DO is push, or flush to deliver what is kept, or key to print the key.
 set -ef
+line='
+'
 for name in TO TOKEN PROJECT CYCLE RUN ATTEMPT JOB SHARD VARIANT ROUND EXPECT FORMAT ON_DIFFERENCE FAIL_ON DEADLINE \
     OUTBOX SEAL PARTIAL ALLOW_EMPTY EXIT_WITH OUTPUTS SUMMARY LINKS VERSION DOWNLOAD SHA256; do
     eval "value=\${TALLYONCE_CI_$name:-}"
     unset "TALLYONCE_CI_$name"
+    value=$(printf %s "$value")
     # Azure Pipelines leaves $(NAME) standing for a variable that there is not.
     case $value in
         "\$("*")") value= ;;
+        # It would begin a line of the log, where runners look for commands.
+        *"$line"*) echo "the setting $name has a line break in it: nothing was sent." >&2 && exit 2 ;;
     esac
     if [ -n "$value" ]; then
         export "TALLYONCE_$name=$value"
@@ -57,8 +62,6 @@ case ${TALLYONCE_CI_DO:=push} in
     key | flush) exec tallyonce "$TALLYONCE_CI_DO" ;;
 esac
 
-line='
-'
 blanks=$IFS
 set --
 case ${TALLYONCE_CI_ARGS:-} in

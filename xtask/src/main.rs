@@ -14,7 +14,15 @@ use anyhow::{Context as _, Result, bail};
 const BUILD: [&str; 3] = ["--workspace", "--features", "tallyonce/failpoints"];
 
 /// What the tests need besides the toolchain: a program, and the Debian package that brings it.
-const NEEDS: [(&str, &str); 2] = [("cc", "gcc libc6-dev"), ("curl", "curl")];
+const NEEDS: [(&str, &str); 7] = [
+    ("cc", "gcc libc6-dev"),
+    ("curl", "curl"),
+    ("wget", "wget"),
+    ("jq", "jq"),
+    ("unzip", "unzip"),
+    ("bash", "bash"),
+    ("shellcheck", "shellcheck"),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
