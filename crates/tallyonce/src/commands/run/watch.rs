@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 20;
 const LEFT_OUT_MAX: usize = 5;
 
 /// Why a report is left out.
-const OLDER: &str = "is older than the run: it was there before the command started, and the command didn't write it";
+const OLDER: &str = "is older than the run: the command didn't write it";
 
 /// Looks for what a command writes.
 pub(super) struct Watch<'a> {
