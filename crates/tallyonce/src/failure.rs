@@ -282,7 +282,7 @@ impl Failure {
 
 impl From<IdentityError> for Failure {
     fn from(error: IdentityError) -> Self {
-        Self::usage(error.to_string(), "Name the run, and push again.")
+        Self::usage(error.to_string(), "Pass what is named above, and push again: the key follows from it.")
     }
 }
 

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod courier;
 mod env;
+mod env_file;
 mod exit;
 mod failure;
 mod inputs;

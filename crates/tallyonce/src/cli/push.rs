@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
+use domain::ci::PlatformName;
 use domain::{CycleName, JobName, OnDifference, ProjectId, RoundLabel, RunId, ShardRef};
 use reports::Format;
 
@@ -144,10 +145,23 @@ pub(crate) struct FlushArgs {
 
 /// `tallyonce key`.
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Another job's environment is explained from a file that the job wrote:
+  env -0 > job.env                          in the job; leave secrets out before it leaves the job
+  tallyonce key --env-file job.env --explain
+
+Only the file counts then: its TALLYONCE_ variables too, none of this process's.")]
 pub(crate) struct KeyArgs {
     /// What names the push.
     #[command(flatten)]
     pub identity: IdentityArgs,
+    /// Explain the environment as this platform's (github, gitlab, argo, …), whatever its markers say
+    #[arg(long, value_name = "NAME", env = "TALLYONCE_PLATFORM", value_parser = PlatformName::parse)]
+    pub platform: Option<PlatformName>,
+    /// Explain the environment in this file (NAME=value lines, or what `env` or `env -0` prints; - reads standard input)
+    /// instead of this process's
+    #[arg(long, value_name = "FILE", env = "TALLYONCE_ENV_FILE")]
+    pub env_file: Option<PathBuf>,
     /// Say where each part comes from, why, what is left out, and what each kind of re-run does
     #[arg(long, env = "TALLYONCE_EXPLAIN", value_parser = FalseyValueParser::new())]
     pub explain: bool,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::ci::{Effect, Env, Identity, Overrides, Part, identify, judge};
+use domain::ci::{Effect, Identity, Part, PlatformName, Rerun, Strength, identify_as, judge_as, recognised};
 use domain::key::{Finding, Severity};
 use domain::{Executor, Ordinal, PushKey, RoundId};
 use serde::Serialize;
@@ -10,24 +10,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::settings::push::PartSources;
-
-/// `key`, resolved.
-#[derive(Debug)]
-pub(crate) struct KeySettings {
-    /// What replaces the platform's identity.
-    pub overrides: Overrides,
-    /// Where that came from.
-    pub sources: PartSources,
-    /// Say why.
-    pub explain: bool,
-    /// Judge.
-    pub check: bool,
-    /// Judge, and fail on what is surely wrong.
-    pub strict: bool,
-    /// One JSON object.
-    pub json: bool,
-}
+use crate::settings::key::KeySettings;
 
 /// `key --json`. Field names and order are an interface.
 #[derive(Debug, Default, Serialize)]
@@ -39,6 +22,9 @@ pub(crate) struct KeyObject {
     executor: Option<Executor>,
     left_out: Vec<LeftOutObject>,
     warnings: Vec<String>,
+    platform: Option<&'static str>,
+    strength: Option<Strength>,
+    reruns: Vec<Rerun>,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +47,17 @@ impl KeyObject {
         Self { warnings, ..Self::default() }
     }
 
-    fn of(identity: &Identity, sources: &PartSources, findings: &[Finding]) -> Self {
+    /// The same on a platform.
+    fn refused(platform: Option<PlatformName>, warnings: Vec<String>) -> Self {
+        Self {
+            platform: platform.map(PlatformName::slug),
+            strength: platform.map(PlatformName::strength),
+            reruns: platform.map(|platform| platform.reruns().to_vec()).unwrap_or_default(),
+            ..Self::nothing(warnings)
+        }
+    }
+
+    fn of(identity: &Identity, settings: &KeySettings, findings: &[Finding]) -> Self {
         let parts = identity.explained.iter().filter(|part| part.in_key);
         let mut warnings = identity.warnings.clone();
         warnings.extend(findings.iter().map(said));
@@ -69,12 +65,20 @@ impl KeyObject {
             key: Some(identity.key.clone()),
             round: Some(identity.round.clone()),
             parts: parts
-                .map(|p| PartObject { part: p.part, value: p.value.clone(), source: sources.of(p.source), why: p.why })
+                .map(|p| PartObject {
+                    part: p.part,
+                    value: p.value.clone(),
+                    source: settings.source_of(p.source),
+                    why: p.why,
+                })
                 .collect(),
             ordinal: identity.ordinal,
             executor: identity.executor.clone(),
             left_out: identity.left_out.iter().map(|l| LeftOutObject { variable: l.variable, why: l.why }).collect(),
             warnings,
+            platform: identity.platform,
+            strength: identity.strength,
+            reruns: identity.reruns.clone(),
         }
     }
 }
@@ -83,30 +87,31 @@ impl KeyObject {
 ///
 /// # Errors
 /// There is no identity, or `--strict` judges the key as wrong.
-pub(crate) fn run(settings: &KeySettings, env: &Env, output: Output) -> Result<Exit, Failure> {
-    let identity = match identify(env, &settings.overrides) {
+pub(crate) fn run(settings: &KeySettings, output: Output) -> Result<Exit, Failure> {
+    let judge = |text: &str| judge_as(settings.platform, text, &settings.env);
+    let identity = match identify_as(settings.platform, &settings.env, &settings.overrides) {
         Ok(identity) => identity,
         Err(error) => {
             let findings = match &settings.overrides.run {
-                Some(run) if settings.check || settings.strict => judge(run.as_str(), env),
+                Some(run) if settings.check || settings.strict => judge(run.as_str()),
                 _ => Vec::new(),
             };
             let failure = Failure::from(error);
             if settings.json {
                 let mut warnings: Vec<String> = findings.iter().map(said).collect();
                 warnings.push(failure.what.clone());
-                output.object(&KeyObject::nothing(warnings));
+                output.object(&KeyObject::refused(settings.platform.or_else(|| recognised(&settings.env)), warnings));
             } else {
                 say(output, &findings);
             }
             return Err(failure);
         }
     };
-    let findings = if settings.check || settings.strict { judge(&judged(&identity), env) } else { Vec::new() };
+    let findings = if settings.check || settings.strict { judge(&judged(&identity)) } else { Vec::new() };
     if settings.json {
-        output.object(&KeyObject::of(&identity, &settings.sources, &findings));
+        output.object(&KeyObject::of(&identity, settings, &findings));
     } else if settings.explain {
-        output.result(&explanation(&identity, &settings.sources));
+        output.result(&explanation(&identity, settings));
         say(output, &findings);
     } else {
         output.result(&format!("{}\n", identity.key));
@@ -145,13 +150,31 @@ fn said(finding: &Finding) -> String {
     format!("{grade}: {}. {} {}", finding.what, finding.why, finding.instead)
 }
 
+/// Whether the platform's own retries keep the key, and what to do where they don't.
+fn class(title: &str, strength: Strength) -> String {
+    match strength {
+        Strength::Strong => format!("strong: the retries of {title} keep the run, so a job tried again keeps its key"),
+        Strength::Weak => format!(
+            "weak: some retries of {title} look like a new run, and their outcomes are counted twice; where YOU DECIDE \
+             stands below, pass --run with a value of your own that the retry keeps"
+        ),
+        Strength::None => format!(
+            "none: {title} tells a process nothing that names the run, so every push needs --run with a value that a retry \
+             keeps"
+        ),
+    }
+}
+
 /// The whole derivation for people.
-fn explanation(identity: &Identity, sources: &PartSources) -> String {
+fn explanation(identity: &Identity, settings: &KeySettings) -> String {
     let shown = |part: &Part| {
-        let source = sources.of(part.source);
+        let source = settings.source_of(part.source);
         format!("  {:<9}{}\n           from {source}: {}\n", part.part, part.value, part.why)
     };
     let mut text = format!("key    {}\nround  {}\n", identity.key, identity.round);
+    if let (Some(title), Some(strength)) = (identity.platform_title, identity.strength) {
+        let _ = writeln!(text, "class  {}", class(title, strength));
+    }
     let _ = writeln!(text, "\nIn the key ({}):", identity.platform_title.unwrap_or("outside CI"));
     for part in identity.explained.iter().filter(|part| part.in_key) {
         text.push_str(&shown(part));

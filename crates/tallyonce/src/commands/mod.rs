@@ -20,6 +20,7 @@ use crate::failure::Failure;
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::repository::Repository;
+use crate::settings::key::KeySettings;
 use crate::settings::place::{Hints, PlaceSettings};
 use crate::settings::push::{self as push_settings, FlushSettings, PushSettings};
 use crate::settings::{ConfigFile, ConnectionSettings, Layers};
@@ -124,18 +125,7 @@ fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Outpu
             let settings = FlushSettings::resolve(args, &context.layers, context.connection()?)?;
             Ok(client(flush::run(&settings, around, output))??)
         }
-        Command::Key(args) => {
-            let overrides = push_settings::overrides(&args.identity, &context.layers)?;
-            let settings = key::KeySettings {
-                sources: push_settings::PartSources::of_flags(&args.identity, &context.layers),
-                overrides: push_settings::with_job(overrides, &context.layers),
-                explain: args.explain,
-                check: args.check,
-                strict: args.strict,
-                json: args.json,
-            };
-            Ok(key::run(&settings, &around.env, output)?)
-        }
+        Command::Key(args) => Ok(key::run(&KeySettings::resolve(args, &context.layers, &around.env)?, output)?),
         Command::Serve(args) => {
             let settings = serve::ServeSettings::resolve(args, &context.layers, globals.verbose)?;
             Ok(served(serve::serve(settings, &around.env, output))??)

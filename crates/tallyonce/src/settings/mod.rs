@@ -4,6 +4,7 @@
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod file;
+pub(crate) mod key;
 pub(crate) mod place;
 pub(crate) mod push;
 

@@ -5,6 +5,7 @@
 mod drill;
 mod flow;
 mod help;
+mod keys;
 mod outbox;
 mod reading;
 mod staged;

@@ -200,7 +200,18 @@ fn the_key_object() {
     let desk = Desk::new();
     let env = github_env(7, 2, "test", "r1");
     let finished = desk.run_in(0, &["key", "--json", "--shard", "1/2"], &env);
-    let wanted = ["key", "round", "parts", "ordinal", "executor", "left_out", "warnings"];
+    let wanted = [
+        "key",
+        "round",
+        "parts",
+        "ordinal",
+        "executor",
+        "left_out",
+        "warnings",
+        "platform",
+        "strength",
+        "reruns",
+    ];
     assert_eq!(fields(finished.stdout.trim()), wanted);
     let value = object(&finished);
     assert_eq!(value["key"], "github:acme/shop:run:7:job:test:shard:1-2");
