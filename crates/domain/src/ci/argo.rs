@@ -5,9 +5,11 @@ use super::platform::{Effect, Platform, Reading, Strength, renewed, rerun};
 use super::{Env, IdentityError, Overrides, unmarked};
 
 const HOW: &str = "Write the expressions into the template's args: --run \"{{workflow.namespace}}/{{workflow.uid}}\" --job \
-                   NAME (the task's name, by hand) --shard \"N/TOTAL\" with N from {{item}}, counted from 1, and under \
-                   retryStrategy --attempt \"{{retries}}\". Never {{pod.name}}, {{node.name}} or HOSTNAME: a retried pod has \
-                   others, so its outcomes would be counted twice. {{workflow.name}} can be used again once it is deleted.";
+                   NAME (the task's name, by hand) --shard \"N/TOTAL\" with N from {{item}}, counted from 1. No \
+                   --attempt: {{retries}} starts again from 0 when the workflow is retried, as far as is known, and a lower \
+                   attempt never counts; --on-difference revise lets a retry count. Never {{pod.name}}, \
+                   {{node.name}} or HOSTNAME: a retried pod has others, so its outcomes would be counted twice. \
+                   {{workflow.name}} can be used again once it is deleted.";
 
 pub(super) const PLATFORM: Platform = Platform {
     slug: "argo",

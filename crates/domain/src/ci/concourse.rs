@@ -4,8 +4,9 @@
 use super::platform::{Effect, Platform, Reading, Strength, renewed, rerun};
 use super::{Env, IdentityError, Overrides, unmarked};
 
-const HOW: &str = "Concourse shows a build's metadata to get and put steps only: let a resource write BUILD_TEAM_NAME, \
-                   BUILD_PIPELINE_NAME, BUILD_JOB_NAME and BUILD_NAME into files, read them in the task, and pass --run \
+const HOW: &str = "Concourse shows a build's metadata to get and put steps only: let a put (a get is cached, and \
+                   would show another build's) write BUILD_TEAM_NAME, BUILD_PIPELINE_NAME, BUILD_JOB_NAME and \
+                   BUILD_NAME into files, read them in the task, and pass --run \
                    \"$BUILD_TEAM_NAME/$BUILD_PIPELINE_NAME/$BUILD_JOB_NAME/${BUILD_NAME%%.*}\" and --job \
                    \"$BUILD_JOB_NAME\". The build's name is cut at the dot, since a rerun of build 3 is called 3.1: both are \
                    run 3. The part after the dot is the attempt (--attempt); pass the value of an \

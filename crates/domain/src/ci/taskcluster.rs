@@ -13,7 +13,8 @@ const SLUG: &str = "taskcluster";
 /// With a run that several tasks share, nothing in the environment tells the tasks apart.
 const NO_JOB: &str = "With --run all tasks of the group share the run, and the environment doesn't name the task: let the \
                       decision task put the task's label into its env and pass --job \"$LABEL\", and the chunk's number as \
-                      --shard I/N. The attempt is then unknown too: pass --attempt \"$RUN_ID\".";
+                      --shard I/N. The attempt is then unknown too, and RUN_ID is none: it starts from 0 in a \
+                      retriggered task. --on-difference revise lets a retry count.";
 
 pub(super) const PLATFORM: Platform = Platform {
     slug: SLUG,

@@ -123,7 +123,7 @@ fn where_nothing_names_the_run_or_the_job_the_refusal_teaches() {
         ("cloudbuild", &[("BUILD_ID", "")][..], run("").clone(), "--run", "'BUILD_ID=$BUILD_ID'"),
         ("cloudbuild", &[("TRIGGER_NAME", "")], run(""), "--job", "the step's name as --job NAME"),
         ("sourcehut", &[], run(""), "--job", "the task's name as --job NAME"),
-        ("taskcluster", &[], run("a group"), "--job", "--attempt \"$RUN_ID\""),
+        ("taskcluster", &[], run("a group"), "--job", "--on-difference revise"),
         ("concourse", &[], run(""), "--run", "${BUILD_NAME%%.*}"),
         ("argo", &[], run(""), "--run", "{{workflow.uid}}"),
         ("tekton", &[], run(""), "--run", "$(context.pipelineRun.uid)"),
