@@ -2,9 +2,11 @@
 //! Must not know what a value means; `settings` resolves it, layer by layer.
 #![expect(clippy::doc_markdown, reason = "these comments are the help text, where backticks would be noise")]
 
+mod announce;
 mod drill;
 mod push;
 mod read;
+mod run;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,9 +14,11 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
+pub(crate) use announce::{Announce, AnnounceArgs};
 pub(crate) use drill::DrillArgs;
-pub(crate) use push::{FailOn, FlushArgs, IdentityArgs, KeyArgs, PushArgs};
+pub(crate) use push::{FailOn, FlushArgs, IdentityArgs, KeyArgs, PushArgs, SendArgs};
 pub(crate) use read::{CheckStoreArgs, CloseArgs, PromoteArgs, ServeArgs, ShowArgs, ShowFormat, WaitArgs};
+pub(crate) use run::{ExitWith, RunArgs};
 
 use crate::settings::duration;
 
@@ -38,6 +42,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Push the outcomes of report files under the key of this job
     Push(Box<PushArgs>),
+    /// Run the tests, then push the reports that they wrote, also when they failed
+    Run(Box<RunArgs>),
     /// Deliver what an earlier push left in the outbox, or sealed files
     Flush(FlushArgs),
     /// Print the push key of this job; explain or judge it

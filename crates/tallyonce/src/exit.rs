@@ -78,6 +78,24 @@ exits! {
     NotConfirmed = 75, "not-confirmed",
         "Not confirmed within the deadline, or interrupted: it may be recorded or not. It is kept in the outbox.",
         "Deliver again: `tallyonce flush`, or the same push. The key stays, so nothing is counted twice.";
+    /// The command of `run` is there, and cannot be started.
+    NotExecutable = 126, "not-executable",
+        "`run`: the command can't be executed: no test ran, nothing was sent.",
+        "Make it executable, or name what runs it.";
+    /// The command of `run` is not there.
+    NotFound = 127, "not-found",
+        "`run`: there is no such command: no test ran, nothing was sent.",
+        "Mend the command, or install it.";
+}
+
+/// What the process ends with: one of our codes, or that of a command that `run` ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) u8);
+
+impl From<Exit> for Code {
+    fn from(exit: Exit) -> Self {
+        Self(exit.number())
+    }
 }
 
 impl Exit {
@@ -90,11 +108,13 @@ impl Exit {
 
     fn rank(self) -> u8 {
         match self {
-            Exit::NotConfirmed => 8,
-            Exit::Collision => 7,
-            Exit::Rejected => 6,
-            Exit::Unreadable => 5,
-            Exit::Usage => 4,
+            Exit::NotConfirmed => 9,
+            Exit::Collision => 8,
+            Exit::Rejected => 7,
+            Exit::Unreadable => 6,
+            Exit::Usage => 5,
+            // They stand alone: nothing is pushed where no command ran.
+            Exit::NotExecutable | Exit::NotFound => 4,
             Exit::Partly => 3,
             Exit::Forwarding => 2,
             Exit::Found => 1,
@@ -116,7 +136,10 @@ impl Exit {
         text.push_str(
             "\nWhere one command delivers several pushes, the worst counts: 75, then 5, 4, 3, 2, 6, 7, 1, 0. A process that is \
              ended before its push is in the outbox, by a second Ctrl-C, or by `SIGKILL` has no code of its own: nothing was \
-             sent that is not in the outbox, and what is there stays there.\n",
+             sent that is not in the outbox, and what is there stays there.\n\n\
+             `run` ends with the code of its command where that is not 0, else with one of these (`--exit-with` chooses \
+             otherwise); a command that signal N ended counts as 128 + N. What is wrong with flags or configuration is said \
+             before the command is started: 2.\n",
         );
         text
     }
@@ -139,6 +162,6 @@ mod tests {
     #[test]
     fn numbers_are_the_agreed_ones() {
         let numbers: Vec<u8> = Exit::ALL.iter().map(|exit| exit.number()).collect();
-        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 75]);
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6, 7, 75, 126, 127]);
     }
 }

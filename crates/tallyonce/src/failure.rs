@@ -41,6 +41,11 @@ pub(crate) enum State {
 }
 
 impl State {
+    /// The word in JSON, for machines.
+    pub(crate) fn name(self) -> String {
+        self.word().replace(' ', "_")
+    }
+
     /// The word, for people.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -156,6 +161,18 @@ impl Failure {
                     records an empty push where a shard had no tests.";
         let details = if details.len() > 1 { details } else { Vec::new() };
         Self { details, ..Self::new(Exit::Unreadable, State::Unreadable, what, NOTHING, next) }
+    }
+
+    /// The command of `run` is not there.
+    pub(crate) fn command_not_found(what: impl Into<String>) -> Self {
+        let next = "Mend the command behind `--`, or install it; a command line of a shell needs one: -- sh -c '…'.";
+        Self::new(Exit::NotFound, State::Usage, what, NOTHING, next)
+    }
+
+    /// The command of `run` cannot be started.
+    pub(crate) fn command_not_executable(what: impl Into<String>) -> Self {
+        let next = "Make the file executable (chmod +x), or name what runs it: -- sh FILE.";
+        Self::new(Exit::NotExecutable, State::Usage, what, NOTHING, next)
     }
 
     /// Refused by the receiver.

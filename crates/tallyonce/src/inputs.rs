@@ -1,29 +1,24 @@
 //! Which report files are meant: files, patterns, folders, standard input; and reading them into one collection.
 //! Must not know keys or destinations beyond the paths that are never inputs.
 
-use std::collections::BTreeSet;
+mod search;
+
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use domain::Counts;
 use reports::{Collector, Gathered, Gathering, ReadOptions, ReportError, Spill, SpillingCollector};
 
 use crate::failure::Failure;
+pub(crate) use search::{Search, Searched};
 
-/// How the names of report files end, for the search in folders.
-const ENDINGS: [&str; 3] = [".xml", ".xml.gz", ".xml.zst"];
-/// Folders that hold no reports of this run.
-const NEVER_SEARCHED: [&str; 3] = [".git", ".tallyonce", "node_modules"];
 /// How much of the outcomes is held in memory while reports are read, in bytes.
 const MEMORY_BYTES: usize = 48 * 1024 * 1024;
-/// Folders within folders; deeper ones are a loop or a mistake.
-const DEPTH_MAX: usize = 64;
 
 /// How inputs are read.
 #[derive(Debug)]
-pub(crate) struct Wish<'a> {
-    /// As typed.
-    pub paths: &'a [String],
+pub(crate) struct Wish {
     /// How reports are read.
     pub options: ReadOptions,
     /// That nothing is found is fine.
@@ -53,11 +48,19 @@ impl Reports {
             Gathered::Spilled(spilled) => spilled.len(),
         }
     }
+
+    /// True if an item failed or errored in the end.
+    pub(crate) fn any_bad(&self) -> bool {
+        match &self.collected.outcomes {
+            Gathered::Held { outcomes, .. } => outcomes.iter().collect::<Counts>().any_bad(),
+            Gathered::Spilled(spilled) => spilled.counts().any_bad(),
+        }
+    }
 }
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Input {
+pub(crate) enum Input {
     /// Standard input.
     Stdin,
     /// A file that somebody named or a pattern matched: it must be a report.
@@ -66,28 +69,49 @@ enum Input {
     Found(PathBuf),
 }
 
-/// Finds and reads everything.
+impl Input {
+    /// The file, unless it is standard input.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdin => None,
+            Self::Named(path) | Self::Found(path) => Some(path),
+        }
+    }
+
+    /// The name under which it is known in messages and in the push: as typed, with `/`, without `./` in front.
+    pub(crate) fn shown(&self) -> String {
+        let Some(path) = self.path() else { return "-".to_owned() };
+        let text = path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
+        text.strip_prefix("./").map_or_else(|| text.clone(), str::to_owned)
+    }
+}
+
+/// Finds what is meant by files, patterns, folders and `-`.
+pub(crate) fn search(paths: &[String], wish: &Wish) -> Searched {
+    let mut search = Search::new(&wish.never, wish.allow_empty);
+    for path in paths {
+        search.add(path);
+    }
+    search.done(paths.join(", "))
+}
+
+/// Reads everything that was found.
 ///
 /// # Errors
 /// A path or report cannot be used, or nothing was found; every one that cannot is listed.
-pub(crate) fn read(wish: &Wish<'_>) -> Result<Reports, Failure> {
-    let mut search = Search::new(wish);
-    for path in wish.paths {
-        search.add(path);
-    }
-    let mut errors = std::mem::take(&mut search.errors);
-    let mut notes = std::mem::take(&mut search.notes);
+pub(crate) fn read(wish: &Wish, searched: Searched) -> Result<Reports, Failure> {
+    let Searched { inputs, mut errors, mut notes, places } = searched;
     let mut lost = Vec::new();
     let spill = Spill { folder: wish.spill.clone(), memory_bytes: MEMORY_BYTES };
     let mut collector = Collector::spilling(wish.options.clone(), spill);
     let mut read = 0_usize;
-    for input in &search.inputs {
+    for input in &inputs {
         match add(&mut collector, input) {
             Ok(()) => read += 1,
             Err(ReportError::NotAReport { .. } | ReportError::UnsupportedFormat { .. })
                 if matches!(input, Input::Found(_)) =>
             {
-                notes.push(format!("{} is no test report, left out", shown(input)));
+                notes.push(format!("{} is no test report, left out", input.shown()));
             }
             // Our own disk is no damage of a report.
             Err(error @ ReportError::Spill { .. }) => return Err(no_room(&error)),
@@ -96,7 +120,7 @@ pub(crate) fn read(wish: &Wish<'_>) -> Result<Reports, Failure> {
         }
     }
     if read == 0 && errors.is_empty() && lost.is_empty() && !wish.allow_empty {
-        errors.push(format!("no test report is in {}", wish.paths.join(", ")));
+        errors.push(format!("no test report is in {places}"));
     }
     if read == 0 && !lost.is_empty() {
         errors.append(&mut lost);
@@ -116,135 +140,9 @@ fn add(collector: &mut SpillingCollector, input: &Input) -> Result<(), ReportErr
     match input {
         Input::Stdin => collector.add("-", std::io::stdin().lock()),
         Input::Named(path) | Input::Found(path) => {
-            let name = shown(input);
+            let name = input.shown();
             let file = File::open(path).map_err(|source| ReportError::Io { file: name.clone(), source })?;
             collector.add(&name, BufReader::with_capacity(256 * 1024, file))
-        }
-    }
-}
-
-/// The name under which a file is known in messages and in the push: as typed, with `/`, without `./` in front.
-fn shown(input: &Input) -> String {
-    match input {
-        Input::Stdin => "-".to_owned(),
-        Input::Named(path) | Input::Found(path) => {
-            let text = path.to_string_lossy().replace(std::path::MAIN_SEPARATOR, "/");
-            text.strip_prefix("./").map_or_else(|| text.clone(), str::to_owned)
-        }
-    }
-}
-
-struct Search {
-    inputs: Vec<Input>,
-    errors: Vec<String>,
-    notes: Vec<String>,
-    seen: BTreeSet<PathBuf>,
-    never: Vec<PathBuf>,
-    allow_empty: bool,
-}
-
-impl Search {
-    fn new(wish: &Wish<'_>) -> Self {
-        let never = wish.never.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let (inputs, errors, notes, seen) = (Vec::new(), Vec::new(), Vec::new(), BTreeSet::new());
-        Self { inputs, errors, notes, seen, never, allow_empty: wish.allow_empty }
-    }
-
-    fn add(&mut self, text: &str) {
-        if text == "-" {
-            if !self.inputs.contains(&Input::Stdin) {
-                self.inputs.push(Input::Stdin);
-            }
-            return;
-        }
-        // What exists is meant as it is, whatever its name looks like.
-        let path = Path::new(text);
-        if path.is_dir() {
-            self.add_folder(path);
-        } else if path.exists() {
-            self.add_file(path, Input::Named);
-        } else if text.contains(['*', '?', '[']) {
-            self.add_pattern(text);
-        } else {
-            self.nothing(format!("{text}: there is no such file or folder"));
-        }
-    }
-
-    fn add_pattern(&mut self, pattern: &str) {
-        let matches = match glob::glob(pattern) {
-            Ok(matches) => matches,
-            Err(error) => {
-                self.errors.push(format!("{pattern}: is no pattern: {error}"));
-                return;
-            }
-        };
-        let before = self.seen.len();
-        let mut found = false;
-        for path in matches {
-            match path {
-                Ok(path) if path.is_dir() => {}
-                Ok(path) => {
-                    found = true;
-                    self.add_file(&path, Input::Named);
-                }
-                Err(error) => self.errors.push(error.to_string()),
-            }
-        }
-        if !found && self.seen.len() == before {
-            self.nothing(format!("{pattern}: no file matches this pattern"));
-        }
-    }
-
-    fn add_folder(&mut self, folder: &Path) {
-        let before = self.inputs.len();
-        self.walk(folder, 0);
-        if self.inputs.len() == before {
-            self.nothing(format!("{}: no file in this folder ends in {}", folder.display(), ENDINGS.join(", ")));
-        }
-    }
-
-    fn walk(&mut self, folder: &Path, depth: usize) {
-        let entries = match std::fs::read_dir(folder) {
-            Ok(entries) if depth < DEPTH_MAX => entries,
-            Ok(_) => {
-                self.errors.push(format!("{}: folders are nested deeper than {DEPTH_MAX}", folder.display()));
-                return;
-            }
-            Err(error) => {
-                self.errors.push(format!("{}: can't be read: {error}", folder.display()));
-                return;
-            }
-        };
-        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
-        paths.sort();
-        for path in paths {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-            // A link to a folder may lead round in a circle; a link to a file is a file.
-            if path.is_dir() {
-                if !path.is_symlink() && !NEVER_SEARCHED.contains(&name.as_str()) {
-                    self.walk(&path, depth + 1);
-                }
-            } else if ENDINGS.iter().any(|ending| name.ends_with(ending)) {
-                self.add_file(&path, Input::Found);
-            }
-        }
-    }
-
-    /// Each file once, however often it is named, and never one of our own.
-    fn add_file(&mut self, path: &Path, as_input: fn(PathBuf) -> Input) {
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if self.never.iter().any(|own| real.starts_with(own)) {
-            self.notes.push(format!("{} is our own file, left out", path.display()));
-        } else if self.seen.insert(real) {
-            self.inputs.push(as_input(path.to_owned()));
-        }
-    }
-
-    fn nothing(&mut self, what: String) {
-        if self.allow_empty {
-            self.notes.push(what);
-        } else {
-            self.errors.push(what);
         }
     }
 }
@@ -265,14 +163,13 @@ mod tests {
         folder
     }
 
-    fn wish(paths: &[String]) -> Wish<'_> {
-        Wish {
-            paths,
-            options: ReadOptions::standard(),
-            allow_empty: false,
-            never: Vec::new(),
-            spill: std::env::temp_dir(),
-        }
+    fn wish() -> Wish {
+        let (options, spill) = (ReadOptions::standard(), std::env::temp_dir());
+        Wish { options, allow_empty: false, never: Vec::new(), spill }
+    }
+
+    fn read(wish: &Wish, paths: &[String]) -> Result<Reports, Failure> {
+        super::read(wish, search(paths, wish))
     }
 
     fn at(folder: &tempfile::TempDir, names: &[&str]) -> Vec<String> {
@@ -290,7 +187,7 @@ mod tests {
             ("r/.tallyonce/x.xml", "no"),
         ]);
         let paths = at(&folder, &["r"]);
-        let reports = read(&wish(&paths)).unwrap();
+        let reports = read(&wish(), &paths).unwrap();
         assert_eq!(reports.items(), 2);
         assert_eq!(reports.notes.len(), 1, "{:?}", reports.notes);
         assert!(reports.notes[0].contains("pom.xml"));
@@ -301,40 +198,45 @@ mod tests {
         let folder = folder(&[("pom.xml", "<project/>"), ("empty.xml", "")]);
         for name in ["pom.xml", "*.xml", "gone.xml", "gone*.xml"] {
             let paths = at(&folder, &[name]);
-            let failure = read(&wish(&paths)).unwrap_err();
+            let failure = read(&wish(), &paths).unwrap_err();
             assert_eq!(failure.exit.number(), 3, "{name}");
             let text = crate::render::failure(&failure);
             assert!(text.contains(name.trim_start_matches('*')), "{text}");
         }
         let paths = at(&folder, &["empty.xml"]);
-        assert_eq!(read(&wish(&paths)).unwrap_err().exit.number(), 3);
+        assert_eq!(read(&wish(), &paths).unwrap_err().exit.number(), 3);
     }
 
     #[test]
     fn an_empty_report_in_a_folder_is_never_skipped() {
         let folder = folder(&[("r/a.xml", &REPORT.replace("NAME", "one")), ("r/b.xml", "")]);
         let paths = at(&folder, &["r"]);
-        assert_eq!(read(&wish(&paths)).unwrap_err().exit.number(), 3);
+        assert_eq!(read(&wish(), &paths).unwrap_err().exit.number(), 3);
     }
 
     #[test]
     fn the_same_file_is_read_once_and_our_own_never() {
         let folder = folder(&[("a.xml", &REPORT.replace("NAME", "one")), ("box/b.xml", "no"), ("t.db", "no")]);
         let paths = at(&folder, &["a.xml", "*.xml", "a.xml", "*", "**/*.xml"]);
-        let mut wish = wish(&paths);
+        let mut wish = wish();
         wish.never = vec![folder.path().join("box"), folder.path().join("t.db")];
-        let reports = read(&wish).unwrap();
+        let reports = read(&wish, &paths).unwrap();
         assert_eq!(reports.collected.summary.files, 1);
         assert_eq!(reports.items(), 1);
+        // A folder of which every file is named already leads somewhere all the same.
+        std::fs::create_dir(folder.path().join("r")).unwrap();
+        std::fs::rename(folder.path().join("a.xml"), folder.path().join("r/a.xml")).unwrap();
+        let paths = at(&folder, &["r/*.xml", "r"]);
+        assert_eq!(read(&self::wish(), &paths).unwrap().items(), 1);
     }
 
     #[test]
     fn nothing_found_is_fine_only_if_said() {
         let folder = folder(&[("x/readme.txt", "hi")]);
         let paths = at(&folder, &["x", "x/*.xml"]);
-        assert_eq!(read(&wish(&paths)).unwrap_err().exit.number(), 3);
-        let wish = Wish { allow_empty: true, ..wish(&paths) };
-        assert!(read(&wish).unwrap().items() == 0);
+        assert_eq!(read(&wish(), &paths).unwrap_err().exit.number(), 3);
+        let wish = Wish { allow_empty: true, ..wish() };
+        assert!(read(&wish, &paths).unwrap().items() == 0);
     }
 
     #[test]
@@ -342,10 +244,10 @@ mod tests {
         let cut = REPORT.replace("NAME", "one").replace("</testsuite>", "<testcase name='two'");
         let folder = folder(&[("a.xml", &cut), ("b.xml", "")]);
         let paths = at(&folder, &["a.xml", "b.xml"]);
-        assert_eq!(read(&wish(&paths)).unwrap_err().exit.number(), 3);
-        let mut wish = wish(&paths);
+        assert_eq!(read(&wish(), &paths).unwrap_err().exit.number(), 3);
+        let mut wish = wish();
         wish.options.partial = true;
-        let reports = read(&wish).unwrap();
+        let reports = read(&wish, &paths).unwrap();
         assert_eq!((reports.items(), reports.collected.damage.len(), reports.lost.len()), (1, 1, 1));
     }
 }

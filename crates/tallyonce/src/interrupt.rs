@@ -42,7 +42,7 @@ pub(crate) fn on_every_signal() -> Result<Stop, Failure> {
 
 /// Ends the process as a signal without handler does.
 #[expect(clippy::exit, reason = "a second signal means now; nothing here has to be cleaned up")]
-fn end_now(number: i32) {
+pub(crate) fn end_now(number: i32) {
     std::process::exit(128 + number);
 }
 

@@ -1,5 +1,6 @@
 //! Retry every push, count every outcome once: the program. Parse, resolve, run, render, exit; nothing else here.
 
+mod announce;
 mod cli;
 mod commands;
 mod courier;
@@ -26,7 +27,7 @@ mod telemetry;
 use std::process::ExitCode;
 
 use env::Surroundings;
-use exit::Exit;
+use exit::Code;
 use failure::Failure;
 use output::Output;
 
@@ -35,10 +36,10 @@ use output::Output;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(run().number())
+    ExitCode::from(run().0)
 }
 
-fn run() -> Exit {
+fn run() -> Code {
     let around = match Surroundings::read() {
         Ok(around) => around,
         Err(error) => {
@@ -51,7 +52,7 @@ fn run() -> Exit {
     };
     let (cli, matches) = match parse::parse(&around) {
         Ok(parsed) => parsed,
-        Err(exit) => return exit,
+        Err(exit) => return exit.into(),
     };
     let output = Output::new(cli.globals.quiet, cli.globals.verbose, cli.globals.no_progress);
     #[cfg(feature = "failpoints")]
@@ -61,9 +62,9 @@ fn run() -> Exit {
     ended(output, commands::run(cli, &matches, &around, output))
 }
 
-fn ended(output: Output, result: Result<Exit, Failure>) -> Exit {
+fn ended(output: Output, result: Result<Code, Failure>) -> Code {
     result.unwrap_or_else(|failure| {
         output.error(&render::failure(&failure));
-        failure.exit
+        failure.exit.into()
     })
 }

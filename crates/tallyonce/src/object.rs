@@ -50,6 +50,22 @@ pub(crate) struct PushObject {
     pub difference: Option<DifferenceObject>,
     /// What its sender should hear.
     pub warnings: Vec<String>,
+    /// The command that made the reports; absent where none was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandObject>,
+}
+
+/// How the command of `run` ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct CommandObject {
+    /// Its exit code; null if a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// True if it failed, and no report of it holds a failed or errored test.
+    pub silent_failure: bool,
+    /// From its start to its end.
+    pub elapsed_ms: u64,
 }
 
 /// How a push was delivered.
@@ -105,6 +121,7 @@ impl PushObject {
             delivery: DeliveryObject::default(),
             difference: None,
             warnings: Vec::new(),
+            command: None,
         }
     }
 

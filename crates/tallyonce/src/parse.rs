@@ -56,7 +56,7 @@ fn say_as_json(typed: &[OsString], around: &Surroundings, error: &clap::Error) {
         return;
     }
     let output = Output::new(true, 0, true);
-    match words.iter().find(|word| matches!(**word, "push" | "flush" | "key")) {
+    match words.iter().find(|word| matches!(**word, "push" | "run" | "flush" | "key")) {
         Some(&"key") => {
             let first = error.to_string().lines().next().unwrap_or_default().to_owned();
             output.object(&KeyObject::nothing(vec![first]));

@@ -10,7 +10,13 @@ const DETAILS_MAX: usize = 20;
 
 /// The words for standard error.
 pub(crate) fn failure(failure: &Failure) -> String {
-    let Failure { exit, what, details, means, next, .. } = failure;
+    let exit = failure.exit;
+    failure_ending(failure, &format!("{} ({})", exit.number(), exit.word()))
+}
+
+/// The same where the process ends with another code than the failure's. `exit`: what is said of it.
+pub(crate) fn failure_ending(failure: &Failure, exit: &str) -> String {
+    let Failure { what, details, means, next, .. } = failure;
     let mut text = format!("error: {}\n", indented(what));
     for detail in details.iter().take(DETAILS_MAX) {
         let _ = writeln!(text, "  - {}", indented(detail));
@@ -20,7 +26,7 @@ pub(crate) fn failure(failure: &Failure) -> String {
     }
     let _ = writeln!(text, "  data: {means}");
     let _ = writeln!(text, "  next: {next}");
-    let _ = writeln!(text, "  exit: {} ({})", exit.number(), exit.word());
+    let _ = writeln!(text, "  exit: {exit}");
     text
 }
 

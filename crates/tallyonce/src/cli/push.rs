@@ -9,6 +9,7 @@ use domain::ci::PlatformName;
 use domain::{CycleName, JobName, OnDifference, ProjectId, RoundLabel, RunId, ShardRef};
 use reports::Format;
 
+use super::AnnounceArgs;
 use crate::settings::duration;
 
 /// Groups the flags that name the push.
@@ -59,6 +60,14 @@ pub(crate) struct PushArgs {
     /// Report files, patterns (quoted or not), folders (searched for *.xml), or - for standard input
     #[arg(value_name = "PATH|GLOB|DIR|-")]
     pub paths: Vec<String>,
+    /// Where it goes, and how.
+    #[command(flatten)]
+    pub send: SendArgs,
+}
+
+/// What every command understands that makes a push: `push` and `run`.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
     /// Where to: sqlite:PATH, http://… or https://… [default outside CI: sqlite:tallyonce.db]
     #[arg(long, value_name = "DEST", env = "TALLYONCE_TO")]
     pub to: Option<String>,
@@ -108,6 +117,9 @@ pub(crate) struct PushArgs {
     /// Print one JSON object on standard output
     #[arg(long, env = "TALLYONCE_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// Where what became of it is shown.
+    #[command(flatten)]
+    pub announce: AnnounceArgs,
 }
 
 /// `tallyonce flush`.
@@ -141,6 +153,9 @@ pub(crate) struct FlushArgs {
     /// Print one JSON object a line on standard output
     #[arg(long, env = "TALLYONCE_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// Where what became of it is shown.
+    #[command(flatten)]
+    pub announce: AnnounceArgs,
 }
 
 /// `tallyonce key`.

@@ -6,6 +6,7 @@ pub(crate) mod key;
 pub(crate) mod man;
 pub(crate) mod push;
 pub(crate) mod rounds;
+pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod summary;
@@ -13,9 +14,9 @@ pub(crate) mod summary;
 use clap::ArgMatches;
 use domain::{CycleName, ProjectId};
 
-use crate::cli::{Cli, CloseArgs, Command, Globals, PromoteArgs, ShowArgs, WaitArgs};
+use crate::cli::{Cli, CloseArgs, Command, Globals, PromoteArgs, PushArgs, ShowArgs, WaitArgs};
 use crate::env::Surroundings;
-use crate::exit::Exit;
+use crate::exit::{Code, Exit};
 use crate::failure::Failure;
 use crate::object::PushObject;
 use crate::output::Output;
@@ -23,6 +24,7 @@ use crate::repository::Repository;
 use crate::settings::key::KeySettings;
 use crate::settings::place::{Hints, PlaceSettings};
 use crate::settings::push::{self as push_settings, FlushSettings, PushSettings};
+use crate::settings::run::RunSettings;
 use crate::settings::{ConfigFile, ConnectionSettings, Layers};
 
 /// Where a command that reads or decides looks.
@@ -74,14 +76,15 @@ impl Context<'_> {
 ///
 /// # Errors
 /// It failed; the failure says with which code to exit.
-pub(crate) fn run(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
+pub(crate) fn run(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Code, Failure> {
     let wants_object = match &cli.command {
-        Command::Push(args) => args.json,
+        Command::Push(args) => args.send.json,
+        Command::Run(args) => args.send.json,
         Command::Flush(args) => args.json,
         _ => false,
     };
     match dispatch(cli, matches, around, output) {
-        Ok(exit) => Ok(exit),
+        Ok(code) => Ok(code),
         Err(Ended { failure, said }) => {
             if wants_object && !said {
                 let mut object = PushObject::new();
@@ -105,19 +108,33 @@ impl From<Failure> for Ended {
     }
 }
 
-fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Exit, Ended> {
+fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Output) -> Result<Code, Ended> {
     let Cli { globals, command } = cli;
     let typed = matches.subcommand().map_or(matches, |(_, typed)| typed);
     match command {
-        Command::Completions { shell } => return Ok(man::completions(shell, output)),
-        Command::Man { command, dir } => return Ok(man::man(command.as_deref(), dir.as_deref(), output)?),
+        Command::Completions { shell } => return Ok(man::completions(shell, output).into()),
+        Command::Man { command, dir } => return Ok(man::man(command.as_deref(), dir.as_deref(), output)?.into()),
         _ => {}
     }
     let file = ConfigFile::find(globals.config.as_deref(), &around.folder)?;
     let context = Context { globals: &globals, layers: Layers::new(typed, file.as_ref()), around, output };
     match command {
+        Command::Run(args) => {
+            let settings = RunSettings::resolve(*args, &context.layers, context.connection()?)?;
+            let run = client(run::run(&settings, around, output))?;
+            run.map_err(|failure| Ended { failure, said: true })
+        }
+        command => carry_out(command, &context).map(Code::from),
+    }
+}
+
+/// Every other command.
+fn carry_out(command: Command, context: &Context<'_>) -> Result<Exit, Ended> {
+    let Context { globals, around, output, .. } = *context;
+    match command {
         Command::Push(args) => {
-            let settings = PushSettings::resolve(*args, &context.layers, context.connection()?)?;
+            let PushArgs { paths, send } = *args;
+            let settings = PushSettings::resolve(paths, send, &context.layers, context.connection()?)?;
             let run = client(push::run(&settings, around, output))?;
             run.map_err(|failure| Ended { failure, said: true })
         }
@@ -133,14 +150,14 @@ fn dispatch(cli: Cli, matches: &ArgMatches, around: &Surroundings, output: Outpu
         Command::CheckStore(args) => Ok(client(serve::check_store(args, &context.layers, output))??),
         Command::Drill(args) => {
             let connection = context.connection()?;
-            let settings = drill::DrillSettings::resolve(args, &globals, connection, &around.env, &around.folder)?;
+            let settings = drill::DrillSettings::resolve(args, globals, connection, &around.env, &around.folder)?;
             Ok(served(drill::run(settings, output))??)
         }
-        Command::Show(args) => Ok(show(args, &context)?),
-        Command::Promote(args) => Ok(promote(args, &context)?),
-        Command::Close(args) => Ok(close(args, &context)?),
-        Command::Wait(args) => Ok(wait(args, &context)?),
-        Command::Completions { .. } | Command::Man { .. } => Ok(Exit::Success),
+        Command::Show(args) => Ok(show(args, context)?),
+        Command::Promote(args) => Ok(promote(args, context)?),
+        Command::Close(args) => Ok(close(args, context)?),
+        Command::Wait(args) => Ok(wait(args, context)?),
+        Command::Completions { .. } | Command::Man { .. } | Command::Run(_) => Ok(Exit::Success),
     }
 }
 

@@ -1,13 +1,16 @@
 //! `tallyonce push`: reports into a push, the push into the outbox, from there to its destination.
 //! Must not decide what counts, and must not send before the outbox has it.
 
+mod target;
+
 use std::path::{Path, PathBuf};
 
-use delivery::{Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, SystemClock};
+use delivery::{Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Stop, SystemClock};
 use domain::ci::{Identity, identify};
 use domain::{Incarnation, Origin, Outcomes, Place, Sender, limits};
 use reports::{Gathered, ReadOptions};
 
+use crate::announce::Announcer;
 use crate::commands::summary;
 use crate::courier::{self, Courier};
 use crate::env::Surroundings;
@@ -18,10 +21,9 @@ use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::repository::Repository;
-use crate::settings::Setting;
-use crate::settings::place::Hints;
 use crate::settings::push::PushSettings;
 use crate::spilled::OutOfFile;
+use target::Target;
 
 /// Pushes, and prints what became of it.
 ///
@@ -29,16 +31,33 @@ use crate::spilled::OutOfFile;
 /// It is not recorded.
 pub(crate) async fn run(settings: &PushSettings, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
     let mut object = PushObject::new();
+    let announcer = Announcer::of_push(settings, around, output);
+    announcer.fold();
     let result = push(settings, around, output, &mut object).await;
-    if let Err(failure) = &result {
+    end(settings, announcer, output, &mut object, &result).await;
+    result
+}
+
+/// The end of a push, whichever command made it: says what became of it.
+pub(crate) async fn end(
+    settings: &PushSettings,
+    announcer: Announcer<'_>,
+    output: Output,
+    object: &mut PushObject,
+    result: &Result<Exit, Failure>,
+) {
+    announcer.unfold();
+    if let Err(failure) = result {
         object.fails(failure);
     }
     if settings.json {
-        output.object(&object);
+        output.object(object);
     } else if result.is_ok() && !settings.dry_run {
-        output.result(&summary::closing(&object));
+        output.result(&summary::closing(object));
     }
-    result
+    if !settings.dry_run {
+        announcer.announce_only(object, result.as_ref().err()).await;
+    }
 }
 
 async fn push(
@@ -47,105 +66,143 @@ async fn push(
     output: Output,
     object: &mut PushObject,
 ) -> Result<Exit, Failure> {
-    let identity = identify(&around.env, &settings.overrides)?;
-    object.key = Some(identity.key.clone());
-    object.round = Some(identity.round.clone());
-    (object.job, object.shard) = (identity.parts.job.clone(), identity.parts.shard);
-    warn(output, object, &identity.warnings);
-    let target = Target::resolve(settings, &identity, around)?;
-    object.project = Some(target.place.project.clone());
-    object.cycle = Some(target.place.cycle.clone());
-    let reports = read(settings, &target)?;
-    object.report = Some(reports.collected.summary);
-    warn(output, object, &doubts(settings, &reports));
-    for note in &reports.notes {
-        output.note(&format!("note: {note}"));
+    let prepared = Prepared::resolve(settings, around, output, object)?;
+    if settings.paths.is_empty() && !settings.allow_empty {
+        return Err(nothing_named());
     }
-    let (label, outcomes) = compose(settings, &identity, &target.place, reports);
-    let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
-    let packing = Packing {
-        destination: target.destination.as_ref(),
-        created_at: SystemClock::new().utc_rfc3339(),
-        scratch,
-        chunk_outcomes: settings.chunk_outcomes.as_ref().map(|setting| setting.value),
-    };
-    let parcel = pack(packing, label, outcomes)?;
-    let report = object.clone();
-    *object = PushObject { warnings: report.warnings, report: report.report, ..PushObject::of(&parcel.header) };
-    object.delivery.chunks = parcel.header.chunks.len() as u32;
-    if settings.dry_run {
-        object.counts = Some(parcel.header.counts);
-        object.ends(State::DryRun, Exit::Success);
-        if !settings.json {
-            output.result(&summary::dry_run(object, settings, &identity, &target.settings));
-        }
-        return Ok(Exit::Success);
-    }
-    object.delivery.bytes = parcel.header.body_bytes();
-    if let Some(path) = &settings.seal {
-        if settings.place.typed_destination() {
-            let warning =
-                "--to is not used with --seal: nothing is sent, and `tallyonce flush` says where to".to_owned();
-            warn(output, object, &[warning]);
-        }
-        return seal(path, &parcel, settings.json, output, object);
-    }
-    send(settings, &target, &parcel, output, object).await
+    let wish = prepared.wish();
+    let reports = inputs::read(&wish, inputs::search(&settings.paths, &wish))?;
+    prepared.take_in(&reports, object);
+    prepared.hand_over(reports, false, None, object).await
 }
 
-/// Where the push belongs, and where it goes.
+/// A push of which everything is known but the reports: its key, where it belongs and where it goes.
 #[derive(Debug)]
-struct Target {
-    place: Place,
-    /// None if it is sealed: whoever flushes it says where to.
-    destination: Option<Destination>,
-    /// The settings for `--dry-run`, with their sources.
-    settings: Vec<(&'static str, String)>,
-    /// Where a large push lies until its file is written: on the disk that will keep it.
-    scratch: PathBuf,
+pub(crate) struct Prepared<'a> {
+    settings: &'a PushSettings,
+    output: Output,
+    identity: Identity,
+    target: Target,
 }
 
-impl Target {
-    fn resolve(settings: &PushSettings, identity: &Identity, around: &Surroundings) -> Result<Self, Failure> {
-        let hints = Hints::of(identity);
-        let destination = match settings.seal {
-            Some(_) => None,
-            None => Some(settings.place.destination(&hints)?),
-        };
-        let project = settings.place.project(&hints, &around.folder)?;
-        let cycle = settings.place.cycle(&hints)?;
-        if settings.paths.is_empty() && !settings.allow_empty {
-            return Err(nothing_named());
-        }
-        let mut shown = vec![line("project", &project), line("cycle", &cycle)];
-        shown.extend(destination.iter().map(|destination| line("to", destination)));
-        shown.push(line("on-difference", &settings.on_difference));
-        Ok(Self {
-            place: Place {
-                project: project.value,
-                cycle: cycle.value,
-                round: identity.round.clone(),
-                run: identity.parts.run.clone(),
-                label: identity.parts.round.clone(),
-                job: identity.parts.job.clone(),
-                shard: identity.parts.shard,
-                variant: identity.parts.variant.clone(),
-            },
-            destination: destination.map(|setting| setting.value),
-            settings: shown,
-            scratch: existing(settings.seal.as_ref().unwrap_or(&settings.outbox.value)),
-        })
+impl<'a> Prepared<'a> {
+    /// Reads no report, writes nothing and connects to nothing.
+    ///
+    /// # Errors
+    /// A part of the key, the place or the destination is unknown.
+    pub(crate) fn resolve(
+        settings: &'a PushSettings,
+        around: &Surroundings,
+        output: Output,
+        object: &mut PushObject,
+    ) -> Result<Self, Failure> {
+        let identity = identify(&around.env, &settings.overrides)?;
+        object.key = Some(identity.key.clone());
+        object.round = Some(identity.round.clone());
+        (object.job, object.shard) = (identity.parts.job.clone(), identity.parts.shard);
+        warn(output, object, &identity.warnings);
+        let target = Target::resolve(settings, &identity, around)?;
+        object.project = Some(target.place.project.clone());
+        object.cycle = Some(target.place.cycle.clone());
+        Ok(Self { settings, output, identity, target })
     }
-}
 
-/// The nearest folder that is there already. What is written there has no name, so that reading leaves nothing behind.
-fn existing(path: &Path) -> PathBuf {
-    let there = path.ancestors().find(|folder| folder.is_dir());
-    there.unwrap_or(Path::new(".")).to_owned()
-}
+    /// Tries what would fail after the tests only: certificates, token, and a folder to keep the push in.
+    ///
+    /// # Errors
+    /// One of them cannot be used.
+    pub(crate) fn rehearse(&self) -> Result<(), Failure> {
+        if let Some(path) = &self.settings.seal {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            tempfile::tempfile_in(folder).map_err(|error| cannot_seal(&error))?;
+        }
+        let Some(destination) = &self.target.destination else { return Ok(()) };
+        Repository::prepare(destination, &self.settings.connection)?;
+        Outbox::open(&self.settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
+        Ok(())
+    }
 
-fn line<T: std::fmt::Display>(name: &'static str, setting: &Setting<T>) -> (&'static str, String) {
-    (name, format!("{}  ({})", setting.value, setting.source))
+    /// What `--dry-run` shows of it.
+    pub(crate) fn plan(&self, object: &PushObject) -> String {
+        summary::dry_run(object, self.settings, &self.identity, &self.target.settings)
+    }
+
+    /// How its reports are read.
+    pub(crate) fn wish(&self) -> Wish {
+        let settings = self.settings;
+        let mut never = vec![settings.outbox.value.clone()];
+        never.extend(settings.seal.clone());
+        if let Some(Destination::Sqlite(path)) = &self.target.destination {
+            for ending in ["", "-wal", "-shm", "-journal"] {
+                let mut name = path.clone().into_os_string();
+                name.push(ending);
+                never.push(PathBuf::from(name));
+            }
+        }
+        let options = ReadOptions {
+            format: settings.format,
+            partial: settings.partial,
+            outcomes_max: limits::STAGED_OUTCOMES_MAX,
+            ..ReadOptions::standard()
+        };
+        Wish { options, allow_empty: settings.allow_empty, never, spill: self.target.scratch.clone() }
+    }
+
+    /// Says what is to be said of the reports.
+    pub(crate) fn take_in(&self, reports: &Reports, object: &mut PushObject) {
+        object.report = Some(reports.collected.summary);
+        warn(self.output, object, &doubts(self.settings, reports));
+        for note in &reports.notes {
+            self.output.note(&format!("note: {note}"));
+        }
+    }
+
+    /// Packs the reports and delivers them, seals them, or shows what it would do. `incomplete`: they may not hold all
+    /// tests, though they are whole. Without `stop`, the first signal while sending is one.
+    ///
+    /// # Errors
+    /// It is not recorded.
+    pub(crate) async fn hand_over(
+        &self,
+        reports: Reports,
+        incomplete: bool,
+        stop: Option<Stop>,
+        object: &mut PushObject,
+    ) -> Result<Exit, Failure> {
+        let Self { settings, output, identity, target } = self;
+        let (label, outcomes) = compose(settings, identity, &target.place, reports);
+        let label = Label { incomplete: label.incomplete || incomplete, ..label };
+        let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
+        let packing = Packing {
+            destination: target.destination.as_ref(),
+            created_at: SystemClock::new().utc_rfc3339(),
+            scratch,
+            chunk_outcomes: settings.chunk_outcomes.as_ref().map(|setting| setting.value),
+        };
+        let parcel = pack(packing, label, outcomes)?;
+        let PushObject { report, warnings, command, .. } = object.clone();
+        *object = PushObject { report, warnings, command, ..PushObject::of(&parcel.header) };
+        object.delivery.chunks = parcel.header.chunks.len() as u32;
+        if settings.dry_run {
+            object.counts = Some(parcel.header.counts);
+            object.ends(State::DryRun, Exit::Success);
+            if !settings.json {
+                output.result(&self.plan(object));
+            }
+            return Ok(Exit::Success);
+        }
+        object.delivery.bytes = parcel.header.body_bytes();
+        if let Some(path) = &settings.seal {
+            if settings.place.typed_destination() {
+                let warning =
+                    "--to is not used with --seal: nothing is sent, and `tallyonce flush` says where to".to_owned();
+                warn(*output, object, &[warning]);
+            }
+            return seal(path, &parcel, settings.json, *output, object);
+        }
+        let stop = stop.map_or_else(interrupt::on_signals, Ok)?;
+        send(settings, target, &parcel, (stop, *output), object).await
+    }
 }
 
 fn nothing_named() -> Failure {
@@ -154,26 +211,6 @@ fn nothing_named() -> Failure {
         "Name report files, quoted patterns or folders: `tallyonce push 'target/surefire-reports/*.xml'`; or - for \
          standard input; or set push.paths in tallyonce.toml. A shard that has no tests says --allow-empty.",
     )
-}
-
-fn read(settings: &PushSettings, target: &Target) -> Result<Reports, Failure> {
-    let mut never = vec![settings.outbox.value.clone()];
-    never.extend(settings.seal.clone());
-    if let Some(Destination::Sqlite(path)) = &target.destination {
-        for ending in ["", "-wal", "-shm", "-journal"] {
-            let mut name = path.clone().into_os_string();
-            name.push(ending);
-            never.push(PathBuf::from(name));
-        }
-    }
-    let options = ReadOptions {
-        format: settings.format,
-        partial: settings.partial,
-        outcomes_max: limits::STAGED_OUTCOMES_MAX,
-        ..ReadOptions::standard()
-    };
-    let (spill, allow_empty) = (target.scratch.clone(), settings.allow_empty);
-    inputs::read(&Wish { paths: &settings.paths, options, allow_empty, never, spill })
 }
 
 /// What its sender should hear about the reports.
@@ -210,7 +247,7 @@ fn compose(settings: &PushSettings, identity: &Identity, place: &Place, reports:
         },
         on_difference: settings.on_difference.value,
         outside_ci: !identity.in_ci(),
-        expect: settings.expect,
+        expect: settings.expect.or(identity.expect),
         incomplete: !collected.damage.is_empty() || !reports.lost.is_empty(),
         files: collected.files,
         report: collected.summary,
@@ -236,10 +273,12 @@ fn cannot_pack(error: &delivery::PackError) -> Failure {
     }
 }
 
+fn cannot_seal(error: &dyn std::fmt::Display) -> Failure {
+    Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
+}
+
 fn seal(path: &Path, parcel: &Parcel, json: bool, output: Output, object: &mut PushObject) -> Result<Exit, Failure> {
-    parcel.seal(path).map_err(|error| {
-        Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
-    })?;
+    parcel.seal(path).map_err(|error| cannot_seal(&error))?;
     object.ends(State::Sealed, Exit::Success);
     if !json {
         output.note(&summary::sealed(path, &parcel.header.place));
@@ -251,11 +290,10 @@ async fn send(
     settings: &PushSettings,
     target: &Target,
     parcel: &Parcel,
-    output: Output,
+    (stop, output): (Stop, Output),
     object: &mut PushObject,
 ) -> Result<Exit, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
-    let stop = interrupt::on_signals()?;
     let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
     object.at_server(repository.server());
@@ -278,7 +316,8 @@ async fn send(
     Ok(Exit::Success)
 }
 
-fn warn(output: Output, object: &mut PushObject, warnings: &[String]) {
+/// Says what its sender should hear, and puts it into the object.
+pub(crate) fn warn(output: Output, object: &mut PushObject, warnings: &[String]) {
     for warning in warnings {
         output.warning(warning);
     }

@@ -90,7 +90,9 @@ pub(crate) fn dry_run(
     if let Some(most) = &settings.chunk_outcomes {
         let _ = writeln!(text, "{:<14} {}  ({})", "chunk-outcomes", most.value, most.source);
     }
-    let _ = writeln!(text, "{:<14} {}", "chunks", object.delivery.chunks);
+    if object.delivery.chunks > 0 {
+        let _ = writeln!(text, "{:<14} {}", "chunks", object.delivery.chunks);
+    }
     if let Some(report) = &object.report {
         let _ = writeln!(
             text,

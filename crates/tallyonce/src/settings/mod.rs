@@ -1,12 +1,14 @@
 //! What was typed, made into what it means, per command: flag over variable over `tallyonce.toml` over default.
 //! Each value knows where it came from. Must not do anything with them.
 
+pub(crate) mod announce;
 pub(crate) mod connection;
 pub(crate) mod duration;
 pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod place;
 pub(crate) mod push;
+pub(crate) mod run;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+pub(crate) use announce::AnnounceSettings;
 pub(crate) use connection::ConnectionSettings;
 pub(crate) use file::ConfigFile;
 

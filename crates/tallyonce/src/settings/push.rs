@@ -9,8 +9,8 @@ use reports::Format;
 
 use super::file::FailOnWord;
 use super::place::PlaceSettings;
-use super::{ConnectionSettings, Layers, Setting, Source, variable};
-use crate::cli::{FailOn, FlushArgs, IdentityArgs, PushArgs};
+use super::{AnnounceSettings, ConnectionSettings, Layers, Setting, Source, variable};
+use crate::cli::{FailOn, FlushArgs, IdentityArgs, SendArgs};
 use crate::failure::Failure;
 
 /// How long a delivery is tried, unless said otherwise (design, section 8).
@@ -53,17 +53,20 @@ pub(crate) struct PushSettings {
     pub dry_run: bool,
     /// One JSON object.
     pub json: bool,
+    /// Where what became of it is shown.
+    pub announce: AnnounceSettings,
     /// How a server is reached.
     pub connection: ConnectionSettings,
 }
 
 impl PushSettings {
-    /// From the flags over the file.
+    /// From the flags over the file. `paths`: the reports that are named.
     ///
     /// # Errors
     /// A value cannot be used; the message says where it came from.
     pub(crate) fn resolve(
-        args: PushArgs,
+        paths: Vec<String>,
+        args: SendArgs,
         layers: &Layers<'_>,
         connection: ConnectionSettings,
     ) -> Result<Self, Failure> {
@@ -79,7 +82,7 @@ impl PushSettings {
             return Err(Failure::usage(what, "Give the number of pushes over all shards and variants, at least 1."));
         }
         Ok(Self {
-            paths: if args.paths.is_empty() { from_file() } else { args.paths },
+            paths: if paths.is_empty() { from_file() } else { paths },
             place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
             sources: PartSources::of_flags(&args.identity, layers),
             overrides,
@@ -95,6 +98,7 @@ impl PushSettings {
             allow_empty: layers.switch(args.allow_empty, |f| f.push.allow_empty),
             dry_run: args.dry_run,
             json: args.json,
+            announce: AnnounceSettings::resolve(args.announce, layers),
             connection,
         })
     }
@@ -211,6 +215,8 @@ pub(crate) struct FlushSettings {
     pub deadline: Setting<Duration>,
     /// One JSON object a line.
     pub json: bool,
+    /// Where what became of them is shown.
+    pub announce: AnnounceSettings,
     /// How a server is reached.
     pub connection: ConnectionSettings,
 }
@@ -245,6 +251,7 @@ impl FlushSettings {
             outbox: outbox(args.outbox, layers),
             deadline: deadline(args.deadline, layers),
             json: args.json,
+            announce: AnnounceSettings::resolve(args.announce, layers),
             connection,
         })
     }

@@ -8,6 +8,7 @@ fn help_of_each_command() {
     insta::assert_snapshot!("help", desk.run(0, &["--help"]).stdout);
     for command in [
         "push",
+        "run",
         "flush",
         "key",
         "serve",

@@ -2,12 +2,17 @@
 //! against `serve`. Faults and kills are in `tests/reality`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests may panic")]
 
+mod announce;
+mod announce_agents;
 mod drill;
 mod flow;
 mod help;
 mod keys;
 mod outbox;
 mod reading;
+mod run;
+mod run_reports;
+mod run_signals;
 mod staged;
 mod usage;
 mod words;
