@@ -35,7 +35,7 @@ pub(super) fn carry_out(acts: Vec<Act>, output: Output) -> Vec<String> {
             Act::Append { file, text, bytes_max } => append(&file, &text, bytes_max).map_err(|why| at(&file, &why)),
             Act::Create { file, text } => create(&file, &text).map_err(|why| at(&file, &why.to_string())),
             Act::Merge { file, lines } => merge(&file, &lines).map_err(|why| at(&file, &why)),
-            Act::Link { file, label, url } => link(&file, label, url).map_err(|why| at(&file, &why)),
+            Act::Link { file, label, url } => link(&file, &label, &url).map_err(|why| at(&file, &why)),
             Act::Line(text) => {
                 output.command(&text);
                 Ok(())
@@ -98,7 +98,7 @@ fn merge(file: &Path, lines: &[String]) -> Result<(), String> {
 }
 
 /// Adds to our section of a report of links, and leaves the others as they are.
-fn link(file: &Path, label: String, url: String) -> Result<(), String> {
+fn link(file: &Path, label: &str, url: &str) -> Result<(), String> {
     let there = read(file)?;
     let mut report: Map<String, Value> = match there.trim() {
         "" => Map::new(),
@@ -171,6 +171,7 @@ fn run(program: &str, arguments: &[String], input: &str) -> Result<(), Trouble> 
     Err(Trouble::Failed(format!("it takes longer than {} seconds, and is ended", PROGRAM_MS_MAX / 1000)))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn failed(error: std::io::Error) -> Trouble {
     Trouble::Failed(error.to_string())
 }

@@ -1,8 +1,16 @@
 //! Text of unknown origin, made harmless for each place that it is shown in. Names and messages come from reports, and a
 //! report may be written by anybody. Must not know what is announced.
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
 /// What stands where something was left out.
 const CUT: char = '…';
+
+/// What could end an address in Markdown, or mean something there.
+#[rustfmt::skip]
+const NOT_IN_ADDRESS: &AsciiSet = &CONTROLS
+    .add(b' ').add(b'"').add(b'\'').add(b'(').add(b')').add(b'<').add(b'>').add(b'[').add(b']').add(b'\\').add(b'`')
+    .add(b'{').add(b'}').add(b'|').add(b'^').add(b'*').add(b'@');
 
 /// One line: line ends, separators and control characters become spaces, so that nothing begins a line of its own or
 /// moves a cursor.
@@ -60,10 +68,7 @@ pub(crate) fn code(text: &str) -> String {
 
 /// A link's address: nothing that ends it or begins another one.
 pub(crate) fn address(text: &str) -> String {
-    let plain =
-        |c: char| c.is_alphanumeric() || matches!(c, ':' | '/' | '.' | '-' | '_' | '~' | '?' | '=' | '&' | '%' | '#');
-    let encoded = |c: char| c.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
-    line(text).chars().map(|c| if plain(c) { c.to_string() } else { encoded(c) }).collect()
+    utf8_percent_encode(&line(text), NOT_IN_ADDRESS).to_string()
 }
 
 /// The text behind a workflow command of GitHub and its likes.
@@ -86,7 +91,7 @@ pub(crate) fn vso_property(text: &str) -> String {
     vso_data(&line(text)).replace(']', "%5D").replace(';', "%3B")
 }
 
-/// A value in a service message of TeamCity.
+/// A value in a service message of `TeamCity`.
 pub(crate) fn service(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in lines(text).chars() {
@@ -157,8 +162,8 @@ mod tests {
             ("service", service(HOSTILE)),
             ("log", log(HOSTILE)),
         ];
-        let text: String = shown.iter().map(|(place, text)| format!("{place}:\n{text}\n\n")).collect();
-        insta::assert_snapshot!(text);
+        let text: Vec<String> = shown.iter().map(|(place, text)| format!("{place}:\n{text}\n")).collect();
+        insta::assert_snapshot!(text.join("\n"));
         for (place, text) in &shown {
             let text = text.as_str();
             assert!(!text.chars().any(|c| c != '\n' && breaks(c)), "{place}: {text:?}");

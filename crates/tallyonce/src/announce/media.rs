@@ -25,7 +25,7 @@ pub(super) enum Medium {
     LogIssues,
     /// Notes as service messages: `##teamcity[message …]`.
     ServiceMessages,
-    /// Notes as messages of the build, by AppVeyor's agent.
+    /// Notes as messages of the build, by `AppVeyor`'s agent.
     BuildMessages,
     /// Values in a file, in the form of GitHub: each with a delimiter that no value holds.
     DelimitedOutputs(Place),
@@ -37,7 +37,7 @@ pub(super) enum Medium {
     Parameters,
     /// Values as one entry of the build's metadata, by Buildkite's agent.
     MetaData,
-    /// Values as variables of the build, by AppVeyor's agent.
+    /// Values as variables of the build, by `AppVeyor`'s agent.
     BuildVariables,
     /// Values by Bitrise's envman.
     Envman,
@@ -95,8 +95,8 @@ pub(super) fn media(slug: &str) -> &'static [Medium] {
     TABLE.iter().find(|(name, _)| *name == slug).map_or(&[], |(_, media)| media)
 }
 
-/// How a platform folds, if it does. TeamCity's blocks are left out: they are messages on standard output, and what would be
-/// folded is on standard error.
+/// How a platform folds, if it does. `TeamCity`'s blocks are left out: they are messages on standard output, and what
+/// would be folded is on standard error.
 pub(super) fn folding(slug: &str) -> Option<Folding> {
     match slug {
         "github" | "gitea" | "forgejo" => Some(Folding::Workflow),

@@ -17,7 +17,7 @@ pub(crate) const PREFIX: &str = "TALLYONCE_PUSH_";
 const PATH_PREFIX: &str = "tallyonce.push.";
 /// What Buildkite keeps of an annotation, in bytes.
 const ANNOTATION_MAX: usize = 1024 * 1024;
-/// How many characters of a message AppVeyor is given as its first line.
+/// How many characters of a message `AppVeyor` is given as its first line.
 const MESSAGE_MAX: usize = 300;
 
 /// One thing to do. None of them is repeated.

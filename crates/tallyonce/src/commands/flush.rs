@@ -7,6 +7,7 @@ use delivery::{Destination, Entry, Outbox, Parcel, SealedError, belongs_to};
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
+use crate::announce::Announcer;
 use crate::commands::summary;
 use crate::courier::{self, Courier, Flushed};
 use crate::env::Surroundings;
@@ -28,7 +29,8 @@ pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output:
     let to = settings.place.destination(&Hints::guess(&around.env))?.value;
     let repository = Repository::prepare(&to, &settings.connection)?;
     let stop = interrupt::on_signals()?;
-    let mut flush = Flush { settings, to, repository, stop, output, courier: None, worst: Exit::Success };
+    let announcer = Announcer::of_flush(settings, around, output);
+    let mut flush = Flush { settings, to, repository, stop, output, announcer, courier: None, worst: Exit::Success };
     if settings.files.is_empty() {
         flush.outbox().await?;
     } else {
@@ -36,6 +38,7 @@ pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output:
             flush.sealed(path).await;
         }
     }
+    flush.announcer.finish().await;
     Ok(flush.worst)
 }
 
@@ -45,6 +48,7 @@ struct Flush<'a> {
     repository: Repository,
     stop: delivery::Stop,
     output: Output,
+    announcer: Announcer<'a>,
     courier: Option<Courier>,
     worst: Exit,
 }
@@ -62,7 +66,7 @@ impl Flush<'_> {
             let what = format!("{} is no whole push and cannot be delivered ({})", file.path.display(), file.why);
             // A temporary file was never kept; a whole name with damaged bytes is a loss.
             if file.path.extension().is_some_and(|extension| extension == "push") {
-                self.say(PushObject::new(), Err(Failure::broken_entry(what)));
+                self.say(PushObject::new(), Err(Failure::broken_entry(what))).await;
             } else {
                 self.output.warning(&format!(
                     "{what}. The push that wrote it ended before it was kept and said so: run that push again, then \
@@ -73,7 +77,7 @@ impl Flush<'_> {
         let (own, others): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| belongs_to(entry.header(), &self.to));
         for entry in &others {
-            self.refuse_other(entry);
+            self.refuse_other(entry).await;
         }
         if own.is_empty() && others.is_empty() {
             self.output.note(&format!("nothing waits in {}", folder.display()));
@@ -90,7 +94,7 @@ impl Flush<'_> {
             object.at_server(self.repository.server());
             if let Some((earlier, what)) = unconfirmed.iter().find(|(earlier, _)| same_push(earlier, entry)) {
                 let failure = courier::behind(earlier, entry, what);
-                self.say(object, Err(failure));
+                self.say(object, Err(failure)).await;
                 continue;
             }
             let result = match self.courier() {
@@ -102,12 +106,12 @@ impl Flush<'_> {
                 Err(failure) if failure.exit == Exit::NotConfirmed => unconfirmed.push((entry, failure.what.clone())),
                 _ => {}
             }
-            self.say(object, result.map(|_| ()));
+            self.say(object, result.map(|_| ())).await;
         }
     }
 
     /// An entry for another destination is listed, and left alone.
-    fn refuse_other(&mut self, entry: &Entry) {
+    async fn refuse_other(&mut self, entry: &Entry) {
         let header = entry.header();
         let (path, to) = (entry.path().display(), &self.to);
         let (what, next) = if header.destination.is_empty() {
@@ -118,7 +122,7 @@ impl Flush<'_> {
             (format!("{path} is for {}, not for {to}; it is left alone", header.destination), next)
         };
         let failure = Failure { next, ..Failure::other_claim(what) };
-        self.say(PushObject::of(header), Err(failure));
+        self.say(PushObject::of(header), Err(failure)).await;
     }
 
     async fn sealed(&mut self, path: &Path) {
@@ -129,14 +133,14 @@ impl Flush<'_> {
                     SealedError::Io { .. } => error.to_string(),
                     _ => format!("{}: {error}", path.display()),
                 };
-                self.say(PushObject::new(), Err(Failure::no_sealed_push(words)));
+                self.say(PushObject::new(), Err(Failure::no_sealed_push(words))).await;
                 return;
             }
         };
         let mut object = PushObject::of(&parcel.header);
         object.at_server(self.repository.server());
         let result = self.deliver_sealed(path, &parcel, &mut object).await;
-        self.say(object, result);
+        self.say(object, result).await;
     }
 
     async fn deliver_sealed(&mut self, path: &Path, parcel: &Parcel, object: &mut PushObject) -> Result<(), Failure> {
@@ -186,7 +190,7 @@ impl Flush<'_> {
         Ok(self.courier.insert(courier))
     }
 
-    fn say(&mut self, mut object: PushObject, result: Result<(), Failure>) {
+    async fn say(&mut self, mut object: PushObject, result: Result<(), Failure>) {
         for warning in &object.warnings {
             self.output.warning(warning);
         }
@@ -201,6 +205,7 @@ impl Flush<'_> {
         } else if failed.is_none() {
             self.output.result(&summary::closing(&object));
         }
+        self.announcer.announce(&object, failed.as_ref()).await;
     }
 }
 

@@ -16,9 +16,10 @@ pub(crate) const FILE_NAME: &str = "tallyonce.toml";
 /// Every key, as the reference lists them.
 #[cfg(test)]
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 26] = [
+pub(crate) const KEYS: [&str; 30] = [
     "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
-    "on-difference", "deadline", "outbox", "chunk-outcomes", "fail-on", "partial", "allow-empty", "listen", "store", "open", "log-json",
+    "on-difference", "deadline", "outbox", "chunk-outcomes", "fail-on", "partial", "allow-empty",
+    "announce", "summary", "outputs", "links", "listen", "store", "open", "log-json",
     "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
 ];
 
@@ -80,6 +81,24 @@ pub(crate) struct PushSection {
     pub partial: Option<bool>,
     /// Empty pushes.
     pub allow_empty: Option<bool>,
+    /// `auto` or `never`.
+    pub announce: Option<AnnounceWord>,
+    /// A file for summaries.
+    pub summary: Option<PathBuf>,
+    /// A file of values for later steps.
+    pub outputs: Option<PathBuf>,
+    /// A report of links.
+    pub links: Option<PathBuf>,
+}
+
+/// The words of `announce`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AnnounceWord {
+    /// Where the platform has a place.
+    Auto,
+    /// Nowhere.
+    Never,
 }
 
 /// The words of `fail-on`.
@@ -172,7 +191,8 @@ mod tests {
             "project = \"Shop\"\ncycle = \"main\"\nto = \"https://t.example\"\nca-file = \"ca.pem\"\n\
              client-cert = \"c.pem\"\nclient-key = \"k.pem\"\ntimeout = \"30s\"\n[push]\npaths = [\"a/*.xml\"]\n\
              job = \"e2e\"\nexpect = 4\nformat = \"junit\"\non-difference = \"keep\"\ndeadline = \"90s\"\n\
-             outbox = \"box\"\nchunk-outcomes = 500\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n[serve]\n\
+             outbox = \"box\"\nchunk-outcomes = 500\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n\
+             announce = \"never\"\nsummary = \"s.md\"\noutputs = \"o.env\"\nlinks = \"l.json\"\n[serve]\n\
              listen = \"127.0.0.1:1\"\nstore = \"sqlite:x.db\"\nopen = true\nlog-json = true\n",
         )
         .unwrap();
@@ -182,6 +202,7 @@ mod tests {
         assert_eq!(file.push.chunk_outcomes, Some(500));
         assert_eq!(file.push.on_difference, Some(OnDifference::Keep));
         assert_eq!(file.push.fail_on, Some(FailOnWord::Failed));
+        assert_eq!(file.push.announce, Some(AnnounceWord::Never));
         assert_eq!(file.serve.open, Some(true));
     }
 

@@ -23,7 +23,8 @@ impl Station {
         let file = desk.folder.path().join("bin").join(program);
         desk.file(&format!("bin/{program}"), script);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = format!("{}:{}", file.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+        let system = std::env::var_os("PATH").unwrap_or_default().into_string().unwrap();
+        let path = format!("{}:{system}", file.parent().unwrap().display());
         let mut env = job(slug);
         env.extend(pairs(&[("PATH", &path), ("TALLYONCE_TOKEN", "token-secret")]));
         Self { desk, env }

@@ -6,6 +6,7 @@ use domain::listing::{CycleReport, ItemReport};
 use domain::{Counts, Status};
 
 use super::{marks, status_word};
+use crate::announce::escape::markdown as escaped;
 
 /// Headline, rounds, and the listed items, worst first where none were asked for by status.
 pub(super) fn render(report: &CycleReport) -> String {
@@ -56,24 +57,4 @@ fn write_items(text: &mut String, items: &[ItemReport]) {
             escaped(first),
         );
     }
-}
-
-/// Text that stays text: no column, no markup, no HTML, no mention of people.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '@' => out.push_str("&#64;"),
-            c if c.is_control() => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
 }
