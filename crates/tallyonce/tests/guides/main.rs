@@ -6,6 +6,7 @@
 mod commands;
 mod forwarded;
 mod markdown;
+mod packages;
 mod retries;
 mod table;
 mod work;
