@@ -6,9 +6,9 @@ use std::path::Path;
 use proof::spawn::Running;
 use serde_json::json;
 
-use crate::Machine;
 use crate::action::{job, leg, push};
 use crate::composite::{Ended, Job, Uploads};
+use crate::{Machine, system_path};
 
 /// Nobody listens there.
 const NOBODY: &str = "http://127.0.0.1:9";
@@ -122,7 +122,7 @@ fn a_seal_that_cannot_be_kept_is_no_success() {
 fn without_the_program_nothing_else_is_tried() {
     let (machine, uploads) = (Machine::new(), Uploads::default());
     let mut job = job(&machine, &uploads, 1);
-    job.env.push(("PATH".to_owned(), std::env::var("PATH").unwrap()));
+    job.env.push(("PATH".to_owned(), system_path()));
     let ended = push(NOBODY, &[], &job);
     assert!(ended.failed == Some(2) && ended.log.contains("::error title=Tallyonce is not here::"), "{}", ended.log);
     assert!(ended.log.contains("TALLYONCE_DOWNLOAD") && ended.output("exit").is_empty(), "{}", ended.log);

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use proof::spawn::{Finished, Run};
 
 use crate::stub::{Answer, Stub};
-use crate::{Machine, pairs, program, root, said};
+use crate::{Machine, pairs, program, root, said, system_path};
 
 const TARGET: &str = "x86_64-unknown-linux-musl";
 const ARCHIVE: &str = "/tallyonce-x86_64-unknown-linux-musl.tar.gz";
@@ -38,7 +38,7 @@ fn install(machine: &Machine, from: &str, more: &[(&str, &str)]) -> Finished {
     let cache = machine.path("cache");
     let env =
         [("TALLYONCE_DOWNLOAD", from), ("TALLYONCE_TARGET", TARGET), ("TALLYONCE_CACHE", cache.to_str().unwrap())];
-    let path = std::env::var("PATH").unwrap();
+    let path = system_path();
     let env = pairs(&[&[("PATH", path.as_str())], &env[..], more].concat());
     machine.shell("sh", &[script.to_str().unwrap()], &env).output().unwrap()
 }
@@ -123,9 +123,9 @@ fn a_server_that_is_busy_is_asked_again() {
         let machine = Machine::new();
         let files = release(&machine, "9.9.9");
         let busy = Mutex::new(true);
-        let server = Stub::start(move |asked| match std::mem::take(&mut *busy.lock().unwrap()) {
-            true => Answer::status(503),
-            false => Answer::body(files[asked.path()].clone()),
+        let server = Stub::start(move |asked| {
+            let first = std::mem::take(&mut *busy.lock().unwrap());
+            if first { Answer::status(503) } else { Answer::body(files[asked.path()].clone()) }
         });
         let path = only(&machine, tool);
         let finished = install(&machine, &server.url(), &[("PATH", path.as_str())]);
@@ -189,7 +189,7 @@ fn this_machine_has_a_name() {
         ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "x86_64-apple-darwin", "aarch64-apple-darwin"];
     assert!(known.iter().any(|target| asked[0].path() == format!("/tallyonce-{target}.tar.gz.sha256")), "{asked:?}");
     machine.executable("uname", "#!/bin/sh\necho Plan9\n");
-    let path = format!("{}:{}", machine.path("bin").display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", machine.path("bin").display(), system_path());
     fails(
         &install(&machine, &server.url(), &[("TALLYONCE_TARGET", ""), ("PATH", &path)]),
         "there is no build for Plan9",

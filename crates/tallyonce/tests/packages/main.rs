@@ -39,10 +39,14 @@ fn file_of(name: &str) -> String {
     std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A program of the machine.
+/// Where the machine that the tests run on has its programs.
+fn system_path() -> String {
+    std::env::var_os("PATH").unwrap_or_default().into_string().unwrap()
+}
+
+/// A program of that machine.
 fn program(name: &str) -> Option<Binary> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).find_map(|folder| Binary::at(folder.join(name)).ok())
+    std::env::split_paths(&system_path()).find_map(|folder| Binary::at(folder.join(name)).ok())
 }
 
 /// A machine that jobs run on: a workspace, a folder for temporary files, the program on the PATH, and, if wanted, a server.
@@ -88,7 +92,7 @@ impl Machine {
     /// Programs are looked for here: the machine's own, the tested one, the system's.
     fn search_path(&self) -> String {
         let ours = [self.path("bin"), self.binary.path().parent().unwrap().to_owned()];
-        let system = std::env::var_os("PATH").unwrap_or_default();
+        let system = system_path();
         let all = ours.into_iter().chain(std::env::split_paths(&system));
         std::env::join_paths(all).unwrap().into_string().unwrap()
     }

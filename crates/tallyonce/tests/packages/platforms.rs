@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use proof::spawn::{Finished, Server};
 use serde_json::Value;
 
-use crate::{Machine, file_of, pairs, yaml};
+use crate::{Machine, file_of, pairs, system_path, yaml};
 
 type Env = Vec<(String, String)>;
 /// How a package is run: settings by their names in the GitHub Action, the job's variables.
@@ -246,7 +246,7 @@ fn each_package_says_where_the_program_could_come_from() {
     for (slug, package) in PACKAGES {
         let machine = Machine::new();
         let mut env = job_on(slug);
-        env.extend(pairs(&[("PATH", &std::env::var("PATH").unwrap())]));
+        env.extend(pairs(&[("PATH", &system_path())]));
         let ended = package(&machine, &[("to", NOBODY), ("paths", "r.xml")], &env);
         assert_eq!(ended.code, Some(2), "{slug}: {}", ended.log);
         assert!(
