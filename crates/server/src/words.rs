@@ -14,7 +14,7 @@ pub(crate) use staged::{
 
 /// How to tell two pushes apart.
 const TELL_APART: &str = "Give every leg a key of its own: with our client pass --job, --shard I/N or --variant NAME=VALUE \
-    (on GitHub for a matrix: --shard from strategy.job-index, which counts from 0, so add 1, and strategy.job-total); \
+    with the values that the CI platform gives this leg of the matrix (a shard counts from 1); \
     with another client put the leg into Idempotency-Key and say job, shard or variant in the query";
 
 /// The problem that a refusal is. `executor` is who offers, in words.

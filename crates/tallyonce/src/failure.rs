@@ -275,7 +275,10 @@ impl Failure {
     pub(crate) fn absent(absent: &Absent) -> Self {
         let next = match absent {
             Absent::Project(_) => "Mend --project, or push to it first: the first push creates it.",
-            Absent::Cycle(_) => "Mend --cycle, or push to it first: the first push creates it.",
+            Absent::Cycle(_) => {
+                "Mend --cycle (by default pushes from CI go to pr-N or the branch), or push to it first: the first push \
+                 creates it."
+            }
             Absent::Round(_) => "`tallyonce show --round all` lists the rounds.",
             Absent::Push | Absent::Revision(_) => {
                 "`tallyonce show --round all --format json` lists keys and revisions."

@@ -2,6 +2,7 @@
 //! gets it for usage errors too. Must not resolve anything.
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -20,13 +21,18 @@ pub(crate) fn parse(around: &Surroundings) -> Result<(Cli, ArgMatches), Exit> {
         .try_get_matches_from(&typed)
         .and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     parsed.map_err(|error| {
-        // The library chooses the stream: help goes to standard output. A closed pipe is the reader's right.
-        let _ = error.print();
+        let quiet = Output::new(true, 0, true);
+        if error.use_stderr() && !io::stderr().is_terminal() {
+            // It may hold a value of unknown origin, and a runner that reads the log for commands.
+            quiet.error(&error.render().to_string());
+        } else {
+            // The library chooses the stream: help goes to standard output. A closed pipe is the reader's right.
+            let _ = error.print();
+        }
         if !error.use_stderr() {
             return Exit::Success;
         }
         if error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            let quiet = Output::new(true, 0, true);
             quiet.error("  data: Nothing was sent, nothing was written.\n  exit: 2 (usage)");
             say_as_json(&typed, around, &error);
         }

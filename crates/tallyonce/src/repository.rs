@@ -323,7 +323,10 @@ fn asked(error: &ApiError) -> Failure {
 fn refused(problem: &Problem) -> Failure {
     let failure = Failure::rejected(problem);
     let next = match problem.code {
-        ProblemCode::NotFound => "Mend the name or address above; `tallyonce show --round all` lists what there is.",
+        ProblemCode::NotFound => {
+            "Mend the name or address above: a cycle is there from its first push on (by default pr-N or the branch that \
+             was tested); `tallyonce show --round all` with its --project and --cycle lists the rounds."
+        }
         ProblemCode::UnknownProject => "Mend --project, or push to it first: the first push creates it.",
         _ => return Failure { means: "Nothing was changed.".to_owned(), ..failure },
     };

@@ -159,6 +159,8 @@ fn read_job(env: &Env, overrides: &Overrides, phase: &str, reading: &mut Reading
             .left_out
             .push(shared(place.index, "the place of the cell in its matrix; the variant names the cell already"));
     }
+    // Cells are counted as places are, so one that never pushed is missed.
+    reading.expect = env.get("SYSTEM_TOTALJOBSINPHASE").and_then(|total| total.parse().ok()).filter(|total| *total > 0);
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use super::platform::{
     server_of, shared,
 };
 use super::{Env, IdentityError, Overrides};
-use crate::id::Commit;
+use crate::id::{Commit, Ordinal};
+use crate::push::OrdinalScope;
 
 const TITLE: &str = "CircleCI";
 const SLUG: &str = "circleci";
@@ -28,7 +29,7 @@ pub(super) const PLATFORM: Platform = Platform {
 const LEFT_OUT: &[LeftOut] = &[
     renewed("CIRCLE_WORKFLOW_ID", "one instance of the workflow: every rerun gets another"),
     renewed("CIRCLE_WORKFLOW_JOB_ID", "new for every rerun (executor)"),
-    renewed("CIRCLE_BUILD_NUM", "the number of one execution of the job"),
+    renewed("CIRCLE_BUILD_NUM", "the number of one execution of the job: it orders deliveries (ordinal)"),
     renewed("CIRCLE_BUILD_URL", "ends in the number of one execution"),
     renewed("CIRCLE_PREVIOUS_BUILD_NUM", "whatever ran before on the branch"),
     shared("CIRCLE_SHA1", "two pipelines of one commit would collapse into one"),
@@ -93,6 +94,11 @@ fn read(env: &Env, overrides: &Overrides) -> Result<Reading, IdentityError> {
         why: "the node plus 1 of the job's parallelism, the same when it is rerun",
     };
     partition::shard(TITLE, env, overrides, &mut reading, nodes)?;
+    // Numbers of different jobs rise in the order in which the jobs began, which says nothing about retries.
+    reading.ordinal_scope = OrdinalScope::Key;
+    let number = env.get("CIRCLE_BUILD_NUM").and_then(|number| number.parse().ok());
+    let why = "the project's counter of executions: a rerun of the job has a higher number";
+    reading.ordinal = number.map(|number| Found::new(Ordinal(number), "CIRCLE_BUILD_NUM", why));
     reading.executor = executor(
         env,
         &["CIRCLE_WORKFLOW_JOB_ID", "CIRCLE_NODE_INDEX"],

@@ -52,7 +52,7 @@ use crate::id::{JobName, Ordinal, RoundLabel, RunId, ShardRef, Variant};
 use crate::key::{Finding, KeyParts, Known, Scope, check};
 use crate::mutant;
 use known::{Detected, detect};
-use platform::{Found, Missing, Platform, Reading};
+use platform::{Found, Missing, Platform, Reading, shared};
 
 pub use env::Env;
 pub use error::IdentityError;
@@ -77,6 +77,8 @@ pub struct Overrides {
     pub round: Option<RoundLabel>,
 }
 
+const UNDER_ANOTHER_RUN: &str = "counts within the platform's run, and --run names another: the attempt is unknown, so other \
+    outcomes of a retry are kept and do not count; --attempt says which is later, or --on-difference revise lets the last count";
 const BY_FLAG: &str = "given by you: it must stay when this work is tried again, and differ for other work";
 
 /// Derives the identity of a push.
@@ -102,7 +104,7 @@ pub fn identify_as(named: Option<PlatformName>, env: &Env, overrides: &Overrides
     warn_of_lost_partition(overrides, &mut reading);
     let overruled = overrides.run.is_some() && reading.run.as_ref().map(|run| &run.value) != overrides.run.as_ref();
     if overruled {
-        reading.ordinal = None;
+        forget_attempt(overrides, &mut reading);
         reading.context.run_counter = None;
     }
     let chosen = choose(run, overrides, &mut reading);
@@ -285,6 +287,13 @@ fn refuse_missing(
         }
     }
     Ok(())
+}
+
+/// The platform counts attempts within its own run, so under another run they order nothing.
+fn forget_attempt(overrides: &Overrides, reading: &mut Reading) {
+    let Some(ordinal) = reading.ordinal.take().filter(|_| overrides.attempt.is_none()) else { return };
+    reading.left_out.retain(|left| !ordinal.source.split(", ").any(|variable| variable == left.variable));
+    reading.left_out.extend(ordinal.source.split(", ").map(|variable| shared(variable, UNDER_ANOTHER_RUN)));
 }
 
 /// A flag that replaces what the platform tells jobs apart by may make their keys equal.

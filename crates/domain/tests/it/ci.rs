@@ -165,6 +165,14 @@ fn the_ordinal_is_unknown_under_another_run() {
     let other = identify(&env(GITHUB, &[]), &run("99")).unwrap();
     assert_eq!((other.ordinal, other.run_counter), (None, None));
     assert!(other.executor.is_some());
+    // It is said what became of it, and no longer that it orders deliveries.
+    let said = |identity: &Identity| {
+        let attempt = identity.left_out.iter().filter(|left| left.variable == "GITHUB_RUN_ATTEMPT");
+        attempt.map(|left| left.why.contains("--on-difference revise")).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&other), [true]);
+    let numbered = Overrides { attempt: Some(Ordinal(3)), ..run("99") };
+    assert_eq!(said(&identify(&env(GITHUB, &[]), &numbered).unwrap()), [false]);
     // The platform's own run, passed by hand, is no other run.
     let own = identify(&env(GITHUB, &[]), &run("16873243901")).unwrap();
     assert_eq!((own.ordinal, own.run_counter), (Some(Ordinal(1)), Some(77)));
@@ -199,6 +207,7 @@ fn gitlab_names_are_taken_apart() {
     // The cell replaces the node, whose total is that of all cells: no variant would ever have all its shards.
     let cell = derived(GITLAB, &[("CI_JOB_NAME", "rspec: [a]")]);
     assert!(cell.left_out.iter().any(|left| left.variable == "CI_NODE_INDEX"));
+    assert_eq!((cell.expect, derived(GITLAB, &[]).expect), (Some(3), None), "as many pushes as cells");
     let variant = Overrides { variant: Some(Variant::from_pairs([("os", "mac")]).unwrap()), ..Overrides::default() };
     let replaced = identify(&env(GITLAB, &[("CI_JOB_NAME", "rspec: [a]")]), &variant).unwrap();
     assert_eq!(replaced.warnings.len(), 1, "{:?}", replaced.warnings);

@@ -155,7 +155,9 @@ pub(super) fn body(bytes: Vec<u8>, _operation: Option<Operation>) -> Body {
 /// In two halves where the process is to die between them (crash point k7), else whole as in a release.
 #[cfg(feature = "failpoints")]
 pub(super) fn body(mut bytes: Vec<u8>, operation: Option<Operation>) -> Body {
-    let Some(operation) = operation.filter(|operation| points::armed(*operation, Step::K7)) else { return Body::from(bytes) };
+    let Some(operation) = operation.filter(|operation| points::armed(*operation, Step::K7)) else {
+        return Body::from(bytes);
+    };
     let rest = bytes.split_off(bytes.len() / 2);
     let first = futures_util::stream::iter([Ok::<_, std::io::Error>(bytes)]);
     let second = futures_util::stream::once(async move {

@@ -37,7 +37,7 @@ async fn a_second_leg_collides_even_with_equal_outcomes() {
                 "--job",
                 "--shard",
                 "--variant",
-                "strategy.job-index",
+                "counts from 1",
                 "recorded executor: runner 1",
                 "offered executor: runner 2",
             ],

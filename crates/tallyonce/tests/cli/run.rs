@@ -60,6 +60,15 @@ fn what_the_command_wrote_is_recorded_once_and_its_code_counts() {
 }
 
 #[test]
+fn the_command_does_not_see_the_token() {
+    let desk = desk();
+    let script = "cp src/pass.txt junit.xml; echo \"token ${TALLYONCE_TOKEN-none}, project $TALLYONCE_PROJECT\"";
+    let arguments = ["run", "--run", "1", "--", "sh", "-c", script];
+    let finished = desk.run_in(0, &arguments, &pairs(&[("TALLYONCE_TOKEN", "s3cret"), ("TALLYONCE_PROJECT", "p")]));
+    assert!(finished.stdout.starts_with("token none, project p\n"), "{finished}");
+}
+
+#[test]
 fn a_failure_that_no_report_shows_is_said() {
     let desk = desk();
     let finished = run(&desk, 2, &["--json"], "cp src/pass.txt junit.xml; exit 2");

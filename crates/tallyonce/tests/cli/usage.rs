@@ -111,6 +111,15 @@ fn wrong_flags_are_an_object_too() {
 }
 
 #[test]
+fn a_wrong_value_is_no_command_for_the_runner() {
+    let desk = Desk::new();
+    let finished = desk.run(2, &["push", "x", "--shard", "1\n::error::forged\n##vso[task.complete]\n2"]);
+    assert!(finished.stderr.contains("forged"), "{finished}");
+    let is_command = |line: &str| line.trim_start().starts_with("::") || line.contains("##vso[");
+    assert!(!finished.stderr.lines().any(is_command), "{finished}");
+}
+
+#[test]
 fn the_object_has_these_fields_in_this_order() {
     let desk = Desk::with_report();
     for more in [vec!["--dry-run"], vec!["--seal", "s.push"], vec![], vec![]] {
@@ -200,18 +209,8 @@ fn the_key_object() {
     let desk = Desk::new();
     let env = github_env(7, 2, "test", "r1");
     let finished = desk.run_in(0, &["key", "--json", "--shard", "1/2"], &env);
-    let wanted = [
-        "key",
-        "round",
-        "parts",
-        "ordinal",
-        "executor",
-        "left_out",
-        "warnings",
-        "platform",
-        "strength",
-        "reruns",
-    ];
+    let wanted =
+        ["key", "round", "parts", "ordinal", "executor", "left_out", "warnings", "platform", "strength", "reruns"];
     assert_eq!(fields(finished.stdout.trim()), wanted);
     let value = object(&finished);
     assert_eq!(value["key"], "github:acme/shop:run:7:job:test:shard:1-2");

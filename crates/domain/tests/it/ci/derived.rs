@@ -49,8 +49,8 @@ const DERIVED: [(&str, &str, Option<u64>, OrdinalScope, &str); 18] = {
         (
             "circleci",
             "circleci:acme/shop:run:42a0b1c2-1111-4222-8333-777788889999:job:browser:shard:2-4",
-            None,
-            Round,
+            Some(9341),
+            Key,
             "53b0c1d2-1111-4222-8333-aaaabbbbcccc 1",
         ),
         ("azure", "azure:acme/Web%20Shop:run:19400:job:Checks/browser:shard:2-4", Some(1_001_001), Key, UUID),

@@ -85,6 +85,8 @@ fn azure_tells_stages_jobs_places_and_cells_apart() {
     let job = Job::of("azure");
     let cell = job.derived(&[("SYSTEM_JOBNAME", "firefox")], &job.flags).unwrap();
     assert!(cell.left_out.iter().any(|left| left.variable == "SYSTEM_JOBPOSITIONINPHASE"));
+    let cells = [("SYSTEM_JOBNAME", "firefox"), ("SYSTEM_TOTALJOBSINPHASE", "3")];
+    assert_eq!(job.derived(&cells, &job.flags).unwrap().expect, Some(3), "as many pushes as cells");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::signals::Signals;
+use crate::env::TOKEN;
 use crate::failure::Failure;
 use crate::object::CommandObject;
 use crate::output::Output;
@@ -77,7 +78,9 @@ pub(super) fn run(command: &[OsString], output: Output) -> Result<(Finished, Sig
     let mut signals = Signals::new()?;
     let clock = SystemClock::new();
     let before = clock.now_ms();
-    let mut child = Command::new(program).args(arguments).spawn().map_err(|error| cannot_start(program, &error))?;
+    // Tests are anybody's code, and have no use for the token.
+    let started = Command::new(program).args(arguments).env_remove(TOKEN).spawn();
+    let mut child = started.map_err(|error| cannot_start(program, &error))?;
     let (status, asked) = wait(&mut child, &mut signals, output)?;
     let elapsed_ms = clock.now_ms().saturating_sub(before);
     Ok((Finished { code: status.code(), signal: status.signal(), asked, elapsed_ms }, signals))
