@@ -43,6 +43,10 @@ fn a_pass_in_a_retry_is_flaky_where_attempts_are_numbered() {
         ("azure", &[("SYSTEM_JOBATTEMPT", "2"), ("SYSTEM_JOBID", "53b0c1d2-1111-4222-8333-aaaabbbb0000")]),
         ("buildkite", &[("BUILDKITE_RETRY_COUNT", "1"), ("BUILDKITE_JOB_ID", "0199f0a2-1111-4222-8333-777788880000")]),
         ("bitbucket", &[("BITBUCKET_STEP_RUN_NUMBER", "2")]),
+        (
+            "circleci",
+            &[("CIRCLE_WORKFLOW_JOB_ID", "53b0c1d2-1111-4222-8333-aaaabbbb0000"), ("CIRCLE_BUILD_NUM", "9350")],
+        ),
     ] {
         assert_eq!(twice(platform, again, &[]), ("revised".to_owned(), 0, 1), "{platform}");
     }
@@ -50,15 +54,22 @@ fn a_pass_in_a_retry_is_flaky_where_attempts_are_numbered() {
 
 #[test]
 fn without_numbers_the_first_counts_unless_the_guides_advice_is_taken() {
-    let circleci = [("CIRCLE_WORKFLOW_JOB_ID", "53b0c1d2-1111-4222-8333-aaaabbbb0000"), ("CIRCLE_BUILD_NUM", "9401")];
+    // Jobs of another build, under the run of the one that started it.
+    let child = [
+        ("BUILDKITE_BUILD_ID", "0199f0a9-1111-4222-8333-444455556666"),
+        ("BUILDKITE_JOB_ID", "0199f0a2-1111-4222-8333-777788880000"),
+    ];
+    let counted = [("BUILDKITE_RETRY_COUNT", "1"), ("BUILDKITE_JOB_ID", "0199f0a2-1111-4222-8333-777788880000")];
+    let pipeline = [("CI_PIPELINE_ID", "1940011999"), ("CI_JOB_ID", "9340000999")];
     let codebuild =
         [("CODEBUILD_BUILD_ID", "shop:51f0a1b2-1111-4222-8333-444455556666"), ("CODEBUILD_BUILD_NUMBER", "319")];
     let jenkins = [("NODE_NAME", "agent-8")];
     let pod = [("HOSTNAME", "shop-browser-2-zzzzz")];
     let build = [("BUILD_URL", "https://teamcity.acme.example/buildConfiguration/Shop_Browser/1940012")];
     for (platform, again, flags, advice) in [
-        ("circleci", &circleci[..], "", "--attempt \"$CIRCLE_BUILD_NUM\""),
-        ("circleci", &circleci, "", "--on-difference revise"),
+        ("buildkite", &child[..], "--run 7", "--on-difference revise"),
+        ("buildkite", &counted, "--run 7", "--attempt \"$BUILDKITE_RETRY_COUNT\""),
+        ("gitlab", &pipeline, "--run 7", "--on-difference revise"),
         ("codebuild", &codebuild, "--run 7", "--attempt \"$CODEBUILD_BUILD_NUMBER\""),
         ("jenkins", &jenkins, "", "--on-difference revise"),
         ("k8s", &pod, "", "--on-difference revise"),
