@@ -54,12 +54,13 @@ impl JobFacts {
         self.variants.iter().map(|v| v.seen.len() as u32).sum()
     }
 
-    /// Complete with as many pushes as expected; else when every variant seen has all its shards (no total: one push).
+    /// Complete when every variant seen has all its shards (no total: one push), with as many pushes as expected.
     pub fn is_complete(&self) -> bool {
-        if let Some(expected) = self.expect {
-            return self.pushes() >= expected;
-        }
-        !self.variants.is_empty() && self.variants.iter().all(VariantFacts::is_complete)
+        !self.variants.is_empty() && self.has_expected() && self.variants.iter().all(VariantFacts::is_complete)
+    }
+
+    fn has_expected(&self) -> bool {
+        self.expect.is_none_or(|expected| self.pushes() >= expected)
     }
 
     /// What is missing, in words; `None` if nothing is.
@@ -68,10 +69,10 @@ impl JobFacts {
             return None;
         }
         let job = self.job.as_ref().map_or_else(|| "(no job)".to_owned(), ToString::to_string);
-        if let Some(expected) = self.expect {
-            return Some(format!("{job}: {} of {expected} expected pushes", self.pushes()));
-        }
-        let parts: Vec<String> = self.variants.iter().filter(|v| !v.is_complete()).map(VariantFacts::missing).collect();
+        let expected = self.expect.filter(|_| !self.has_expected());
+        let expected = expected.map(|expected| format!("{} of {expected} expected pushes", self.pushes()));
+        let shards = self.variants.iter().filter(|v| !v.is_complete()).map(VariantFacts::missing);
+        let parts: Vec<String> = expected.into_iter().chain(shards).collect();
         Some(format!("{job}: {}", parts.join("; ")))
     }
 }

@@ -222,7 +222,7 @@ impl PushObject {
         if receipt.result == ReceiptResult::Kept && (!*replayed || receipt.revision == *current_revision) {
             self.warnings.push(
                 "other outcomes are recorded under this key: what was recorded counts, what was offered is kept beside it \
-                 until somebody promotes it (`tallyonce promote KEY`)"
+                 until somebody promotes it, so that it counts instead (`tallyonce promote KEY`, with --to and --project)"
                     .to_owned(),
             );
         }

@@ -51,7 +51,10 @@ fn expect_counts_pushes_over_all_variants() {
         !standings(std::slice::from_ref(&facts))[0].complete,
         "every variant seen is whole, but two pushes are still expected"
     );
-    facts.jobs[0].variants.push(variant("os=mac", Some(2), &[1, 2]));
+    facts.jobs[0].variants.push(variant("os=mac", Some(3), &[1, 2]));
+    let standing = &standings(std::slice::from_ref(&facts))[0];
+    assert_eq!(standing.missing, ["e2e: shard 3 of 3 of os=mac"], "as many as expected, and still a shard is missing");
+    facts.jobs[0].variants[1].seen.push(3);
     assert!(standings(&[facts])[0].complete);
 }
 
