@@ -95,7 +95,7 @@ fn read_job(env: &Env, reading: &mut Reading) -> Result<(), IdentityError> {
         }
         // A name of digits alone could be the number of a job without a name.
         (Some(name), Some(number)) if name.bytes().all(|b| b.is_ascii_digit()) => (joined(&[name, number]), NAME),
-        (Some(name), _) => (name.to_owned(), NAME),
+        (Some(name), _) => (name.replace('%', "%25").replace('/', "%2F"), NAME),
         (None, Some(number)) => (number.to_owned(), NUMBER),
         (None, None) => {
             reading.missing.push(Missing::Job(NUMBER));

@@ -123,14 +123,17 @@ fn context(env: &Env) -> Context {
         Some(id) if is_public => Some(format!("https://app.circleci.com/pipelines/workflows/{id}")),
         _ => build_url.map(str::to_owned),
     };
-    let pull_request = env.get("CIRCLE_PULL_REQUEST").and_then(|url| url.trim_end_matches('/').rsplit('/').next());
+    // CIRCLE_PULL_REQUEST is one of several, and not there before the first is opened: a rerun would find its key in
+    // another cycle. Of a fork's pull request the branch is `pull/N` from its first build on.
+    let branch = env.get("CIRCLE_BRANCH");
+    let fork = branch.and_then(|branch| branch.strip_prefix("pull/")).and_then(|rest| rest.split('/').next());
     Context {
         // No variable names the workflow.
         workflow: None,
         run_counter: None,
         commit: env.get("CIRCLE_SHA1").and_then(|sha| Commit::parse(sha).ok()),
         branch: env.first(&["CIRCLE_BRANCH", "CIRCLE_TAG"]).map(|(_, branch)| branch.to_owned()),
-        pull_request: pull_request
+        pull_request: fork
             .filter(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
             .or_else(|| env.get("CIRCLE_PR_NUMBER"))
             .map(str::to_owned),

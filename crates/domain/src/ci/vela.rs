@@ -59,7 +59,13 @@ fn read(env: &Env, overrides: &Overrides) -> Result<Reading, IdentityError> {
     let why = "the same in every step of the build; new for every new build, and for a restart too";
     partition::run(TITLE, env, &mut reading, "VELA_BUILD_NUMBER", why)?;
     let why = "the step's name in the file; pass what tells parts of a step apart as --shard or --variant";
-    partition::job(TITLE, env, &mut reading, &["VELA_STEP_NAME"], "VELA_STEP_NAME", why)?;
+    // A pipeline has stages or steps, and a step's name is its own within its stage only.
+    if env.has("VELA_STEP_STAGE") {
+        let variables = &["VELA_STEP_STAGE", "VELA_STEP_NAME"];
+        partition::job(TITLE, env, &mut reading, variables, "VELA_STEP_STAGE, VELA_STEP_NAME", why)?;
+    } else {
+        partition::job(TITLE, env, &mut reading, &["VELA_STEP_NAME"], "VELA_STEP_NAME", why)?;
+    }
     // A build that nobody restarted says 0.
     if let Some(parent) = env.get("VELA_BUILD_PARENT").filter(|parent| *parent != "0") {
         let earlier = format!("build {parent} (VELA_BUILD_PARENT)");

@@ -107,6 +107,19 @@ fn of_named_reports_one_has_to_be_new() {
 }
 
 #[test]
+fn a_file_that_is_named_itself_has_to_be_new() {
+    let desk = desk();
+    old_file(&desk, "e2e.xml", ONE_FAILS);
+    let flags = ["--report", "unit.xml", "--report", "e2e.xml", "--json"];
+    let finished = run(&desk, 3, &flags, "cp src/pass.txt unit.xml");
+    assert!(finished.stderr.contains("e2e.xml is older than the run"), "{finished}");
+    assert_eq!(object(&finished)["state"], "unreadable");
+    // Of a pattern's files those are taken that are new.
+    let value = last(&run(&desk, 0, &["--report", "*.xml", "--json"], "cp src/pass.txt unit.xml"));
+    assert_eq!((&value["state"], &value["report"]["files"]), (&"recorded".into(), &1.into()));
+}
+
+#[test]
 fn a_named_report_that_is_missing_or_damaged_is_an_error() {
     let desk = desk();
     let finished = run(&desk, 3, &["--report", "gone.xml"], "cp src/pass.txt junit.xml");

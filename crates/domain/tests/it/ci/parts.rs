@@ -307,3 +307,14 @@ fn forgejo_reads_its_own_names_where_the_others_are_missing() {
     let flags = Overrides { job: JobName::parse("browser").ok(), ..job.flags.clone() };
     assert!(job.key(&[("JOB_NAME", "")], &flags).contains(":job:browser:"));
 }
+
+#[test]
+fn a_step_of_vela_is_called_after_its_stage_and_a_job_of_appveyor_is_no_number() {
+    let vela = |stage: &str, step: &str| key("vela", &[("VELA_STEP_STAGE", stage), ("VELA_STEP_NAME", step)]);
+    assert!(vela("", "test").contains(":job:test:"), "{}", vela("", "test"));
+    assert!(vela("linux", "test").contains(":job:linux/test:"), "{}", vela("linux", "test"));
+    assert_ne!(vela("linux", "test"), vela("arm", "test"));
+    let appveyor =
+        |name: &str, number: &str| key("appveyor", &[("APPVEYOR_JOB_NAME", name), ("APPVEYOR_JOB_NUMBER", number)]);
+    assert_ne!(appveyor("12", "3"), appveyor("12/3", "4"));
+}

@@ -83,6 +83,8 @@ impl Walk {
                 if self.may_enter(&path, below, &name) {
                     self.folder(&path, &within, depth + 1);
                 }
+            } else if !kind.is_file() && !(kind.is_symlink() && path.is_file()) {
+                // A pipe or socket would be read for ever.
             } else if let Some(runner) = self.table.runner(&within, &name) {
                 self.found.candidates.push(Candidate { path: within, runner });
             }
@@ -149,6 +151,16 @@ mod tests {
         let never: Vec<PathBuf> = never.iter().map(PathBuf::from).collect();
         let candidates = discover(folder, &never).candidates;
         candidates.into_iter().map(|c| (c.path.to_string_lossy().into_owned(), c.runner)).collect()
+    }
+
+    #[test]
+    fn what_tests_read_and_what_is_no_file_is_left_alone() {
+        let folder = tree(&["target/test-classes/junit.xml", "src/test/resources/reports/bad.xml", "out/junit.xml"]);
+        let results = folder.path().join("results");
+        std::fs::create_dir(&results).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(results.join("socket.xml")).unwrap();
+        let found: Vec<String> = found(folder.path(), &[]).into_iter().map(|(path, _)| path).collect();
+        assert_eq!(found, ["out/junit.xml"]);
     }
 
     #[test]

@@ -87,9 +87,10 @@ pub(super) const COPIES: &[&str] = &[
 /// How the names of such files end.
 pub(super) const ENDINGS: [&str; 2] = [".xml", ".junit"];
 
-/// Folders that are never searched, by name: what other people wrote, or what is only compiled. Names that begin with a
+/// Folders that are never searched, by name: what other people wrote, what is only compiled, or what tests
+/// read. Names that begin with a
 /// dot are not searched either.
-pub(super) const NEVER: [&str; 9] = [
+pub(super) const NEVER: [&str; 16] = [
     "node_modules",
     "bower_components",
     "site-packages",
@@ -99,6 +100,13 @@ pub(super) const NEVER: [&str; 9] = [
     "__pycache__",
     "Pods",
     "_deps",
+    "classes",
+    "dist",
+    "fixtures",
+    "__fixtures__",
+    "resources",
+    "test-classes",
+    "testdata",
 ];
 
 /// Folders that are never searched, by their last two names.

@@ -50,8 +50,18 @@ impl<'a> Watch<'a> {
         let mut searched = inputs::search(self.paths, wish);
         let is_new = |input: &Input| input.path().is_none_or(|path| self.before.is_new(path));
         let (inputs, old): (Vec<_>, Vec<_>) = std::mem::take(&mut searched.inputs).into_iter().partition(is_new);
-        let old: Vec<String> = old.iter().map(|input| format!("{} {OLDER}", input.shown())).collect();
+        let said = |input: &Input| format!("{} {OLDER}", input.shown());
+        // Who names one file misses it, however many others there are.
+        let is_named = |input: &Input| self.paths.iter().any(|path| input.path() == Some(Path::new(path)));
+        let (missed, old): (Vec<_>, Vec<_>) = old.iter().partition(|input| is_named(input));
+        let (missed, mut old): (Vec<_>, Vec<_>) =
+            (missed.into_iter().map(said).collect(), old.into_iter().map(said).collect());
         searched.inputs = inputs;
+        if searched.inputs.is_empty() {
+            old.extend(missed);
+        } else {
+            searched.errors.extend(missed);
+        }
         if searched.inputs.is_empty() && !wish.allow_empty {
             searched.errors.extend(old);
             return Err(Failure {
