@@ -7,7 +7,7 @@
 # TALLYONCE_VERSION    the version wanted, such as 1.4.2; empty: what is there
 # TALLYONCE_SHA256     the digest that the archive must have; empty: the one beside it is believed
 # TALLYONCE_TARGET     the build wanted; empty: the one for this machine
-# TALLYONCE_CACHE      where it is kept; empty: the runner's tool cache, else the user's cache folder
+# TALLYONCE_CACHE      where it is kept; empty: the runner's tool cache, else the user's cache folder, else a new folder
 #
 # A tallyonce on the PATH is taken as it is, unless another version is wanted. Nothing is pushed here: if this fails,
 # no outcome is sent, and none is lost that was recorded.
@@ -66,9 +66,23 @@ esac
 [ -n "$from" ] || fail "tallyonce ${wanted:+$wanted }isn't on the PATH, and TALLYONCE_DOWNLOAD doesn't say where to get it" \
     "Put it on the PATH, or set TALLYONCE_DOWNLOAD to the address or folder of a release's files."
 
+# What is kept is run unchecked, so nobody else may have put it there.
+ours() {
+    # Not in the standard, but in all shells that there are.
+    # shellcheck disable=SC3067
+    [ -O "$1" ]
+}
+
 cache=${TALLYONCE_CACHE:-}
-[ -n "$cache" ] || cache=${RUNNER_TOOL_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}}/tallyonce
+if [ -z "$cache" ]; then
+    cache=${RUNNER_TOOL_CACHE:-${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}}
+    cache=${cache:+$cache/tallyonce}
+    if [ -z "$cache" ] || { [ -e "$cache" ] && ! ours "$cache"; }; then
+        cache=$(mktemp -d) || fail "there is no folder for temporary files" "Set TALLYONCE_CACHE to a folder that can be written."
+    fi
+fi
 mkdir -p "$cache" || fail "$cache can't be written" "Set TALLYONCE_CACHE to a folder that can be."
+ours "$cache" || fail "$cache belongs to another user" "Set TALLYONCE_CACHE to a folder of the user that runs this."
 new=$(mktemp -d "$cache/new-XXXXXX") || fail "$cache can't be written" "Set TALLYONCE_CACHE to a folder that can be."
 trap 'rm -rf "$new"' EXIT
 trap 'exit 130' INT TERM

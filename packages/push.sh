@@ -9,6 +9,8 @@
 #
 # TALLYONCE_CI_DO is push, or flush to deliver what is kept, or key to print the key.
 set -ef
+# Of the install.sh of this release: only that one is run.
+install_sha256=4419fb8c5a6b17070605292463d8379c4dcf45fc57260c2f196c7c5e6b80285a
 line='
 '
 for name in TO TOKEN PROJECT CYCLE RUN ATTEMPT JOB SHARD VARIANT ROUND EXPECT FORMAT ON_DIFFERENCE FAIL_ON DEADLINE \
@@ -18,15 +20,38 @@ for name in TO TOKEN PROJECT CYCLE RUN ATTEMPT JOB SHARD VARIANT ROUND EXPECT FO
     value=$(printf %s "$value")
     # Azure Pipelines leaves $(NAME) standing for a variable that there is not.
     case $value in
-        "\$("*")") value= ;;
+        "\$("*")")
+            inner=${value#??}
+            case ${inner%?} in
+                '' | *[!A-Za-z0-9._-]*) ;;
+                *)
+                    [ "$name" != SHARD ] ||
+                        echo "the setting SHARD names a variable that there is not: the push goes on without it." >&2
+                    value=
+                    ;;
+            esac
+            ;;
         # It would begin a line of the log, where runners look for commands.
         *"$line"*) echo "the setting $name has a line break in it: nothing was sent." >&2 && exit 2 ;;
     esac
     if [ -n "$value" ]; then
         export "TALLYONCE_$name=$value"
     fi
+    case $name in
+        RUN | JOB | VARIANT | ROUND | CYCLE | SHARD | ATTEMPT)
+            # A name left standing is the same in all runs and jobs: they would share a key.
+            eval "value=\${TALLYONCE_$name:-}"
+            case $value in
+                *"\$("* | *"\${"* | *"\$"[A-Za-z_]*)
+                    echo "the setting $name holds a variable that the platform did not replace: nothing was sent." >&2
+                    echo "Name one that the platform knows at this place, or write its value." >&2
+                    exit 2
+                    ;;
+            esac
+            ;;
+    esac
 done
-unset value
+unset value inner
 
 wanted=${TALLYONCE_VERSION:-}
 wanted=${wanted#v}
@@ -52,8 +77,26 @@ if ! has=$(tallyonce --version 2>/dev/null) || { [ -n "$wanted" ] && [ "$has" !=
             echo "Set it to the address or folder of a release's files, or put tallyonce into the image." >&2
             exit "$code"
         fi
+        if command -v sha256sum >/dev/null 2>&1; then
+            is=$(sha256sum <"$install")
+        elif command -v shasum >/dev/null 2>&1; then
+            is=$(shasum -a 256 <"$install")
+        elif [ -n "${TALLYONCE_SHA256:-}" ]; then
+            echo "nothing here computes SHA-256 (sha256sum or shasum), and TALLYONCE_SHA256 is set: nothing was sent." >&2
+            echo "Install one of them, or put tallyonce into the image." >&2
+            exit 2
+        else
+            echo "warning: nothing here computes SHA-256 (sha256sum or shasum): install.sh is run unchecked." >&2
+            is=$install_sha256
+        fi
+        if [ "${is%% *}" != "$install_sha256" ]; then
+            echo "the install.sh that TALLYONCE_DOWNLOAD leads to is not that of this package's release: nothing was sent." >&2
+            echo "Let the package and TALLYONCE_DOWNLOAD name the same release, or put tallyonce into the image." >&2
+            exit 2
+        fi
     fi
-    bin=$(sh "$install")
+    # The installer has no use for the token.
+    bin=$(env -u TALLYONCE_TOKEN sh "$install")
     rm -rf "$folder"
     PATH=$bin:$PATH
     export PATH

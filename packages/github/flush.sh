@@ -5,8 +5,9 @@
 # anything else.
 set -uo pipefail
 
-# At most so much is read: bytes of one artifact, pages of a list.
+# At most so much is read: bytes of one artifact, artifacts of a run, pages of a list.
 BYTES_MAX=${TALLYONCE_FLUSH_BYTES_MAX:-536870912}
+ARTIFACTS_MAX=${TALLYONCE_FLUSH_ARTIFACTS_MAX:-200}
 PAGES_MAX=20
 
 put() {
@@ -58,6 +59,7 @@ head_repository=$(of_run .head_repository.full_name)
 head_owner=$(of_run .head_repository.owner.login)
 head_branch=$(of_run .head_branch)
 head_sha=$(of_run .head_sha)
+actors=" $(of_run .actor.login) $(of_run .triggering_actor.login) "
 [[ $run =~ ^[0-9]+$ ]] || fail "The event names no run: nothing was delivered." "Use the action in a workflow on workflow_run."
 [ "$(of_run '.repository.full_name')" = "$repository" ] ||
     fail "The run $run is not one of $repository: nothing was delivered." "Use the action in the repository whose run it is."
@@ -164,6 +166,14 @@ unpack() {
     unzip -p "$1" "$2" 2>/dev/null | head -c "$BYTES_MAX" >"$3" && [ -s "$3" ]
 }
 
+all=$(wc -l <"$work/sorted")
+if [ "$all" -gt "$ARTIFACTS_MAX" ]; then
+    echo "::error title=Tallyonce flush::Run $run left $all artifacts, at most $ARTIFACTS_MAX are read: the newest are not delivered. Flush them by hand."
+    refused=$((all - ARTIFACTS_MAX))
+    worse 4
+fi
+
+folder=$work/artifact
 while IFS=$'\t' read -r _ id size artifact; do
     if [ "$size" -gt "$BYTES_MAX" ]; then
         refuse "$artifact" "it has $size bytes, at most $BYTES_MAX are read"
@@ -182,9 +192,13 @@ while IFS=$'\t' read -r _ id size artifact; do
                 refuse "$artifact" "an outbox is believed only from this repository's own runs"
                 continue
             fi
+            if [[ $actors == *' dependabot[bot] '* ]]; then
+                refuse "$artifact" "runs of Dependabot get no secrets, like those of forks, so their outbox is not believed: let them seal, or re-run the job"
+                continue
+            fi
             ;;
     esac
-    folder=$work/$id
+    rm -rf "$folder"
     mkdir "$folder"
     if ! fetch "$folder/zip" "/repos/$repository/actions/artifacts/$id/zip"; then
         echo "::error title=Tallyonce flush::$artifact can't be fetched, and is not delivered. Re-run this job."
@@ -216,7 +230,7 @@ while IFS=$'\t' read -r _ id size artifact; do
         refused=$((refused + 1))
         worse "$code"
     fi
-done <"$work/sorted"
+done < <(head -n "$ARTIFACTS_MAX" "$work/sorted")
 
 put delivered "$delivered"
 put refused "$refused"

@@ -41,6 +41,16 @@ if [ "$seal" = yes ]; then
     export TALLYONCE_CI_SEAL=$keep/push.sealed
 fi
 
+# The command's own exit code, which that of the push may hide.
+export IN_COMMAND=${TALLYONCE_CI_COMMAND:-} IN_COMMAND_CODE=$keep.command
+if [ -n "$IN_COMMAND" ]; then
+    # shellcheck disable=SC2016
+    export TALLYONCE_CI_COMMAND='code=0
+        bash -eo pipefail -c "$IN_COMMAND" || code=$?
+        echo "$code" >"$IN_COMMAND_CODE"
+        exit "$code"'
+fi
+
 # Whoever cancels the job ends this script; the push has to hear of it, to keep what it holds.
 set -m
 sh "$here/../push.sh" &
@@ -55,16 +65,20 @@ while [ "$told" = yes ]; do
     code=$?
 done
 set +m
+# The command may have left a line open. An empty line is no better: not all runners take it.
+[ -z "$(tail -c 1 "$GITHUB_OUTPUT")" ] || echo >>"$GITHUB_OUTPUT"
 put code "$code"
+[ -z "$IN_COMMAND" ] || put command "$(cat "$IN_COMMAND_CODE" 2>/dev/null || echo unknown)"
 
 # A command's exit code hides that of the push; the push itself wrote it down, unless it was killed.
 ended=$(awk '/^exit=/ { print substr($0, 6) } /^exit<</ { if (getline > 0) print }' "$GITHUB_OUTPUT" | tail -n 1)
 
-# What was refused for good stays in the outbox as well, and would be refused again.
+# What was refused for good stays in the outbox as well, and would be refused again: so not what lies there counts, but how
+# this push ended. One that was killed may have left something.
 kind=
 if [ -f "$keep/push.sealed" ]; then
     kind=sealed
-elif [ "${ended:=$code}" != 4 ] && [ "$ended" != 5 ] && [ -n "$(find "$outbox" -maxdepth 1 -name '*.push' 2>/dev/null | head -n 1)" ]; then
+elif { [ "${ended:=$code}" = 75 ] || [ "$ended" -ge 128 ]; } && [ -n "$(find "$outbox" -maxdepth 1 -name '*.push' 2>/dev/null | head -n 1)" ]; then
     kind=outbox
     cp "$outbox"/*.push "$keep/" || kind=
 fi

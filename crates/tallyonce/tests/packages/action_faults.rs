@@ -149,3 +149,46 @@ fn a_cancelled_job_keeps_its_push() {
     let ended = push(&url, &[], &job);
     assert_eq!((ended.failed, uploads.names().len()), (Some(75), 1), "{}", ended.log);
 }
+
+#[test]
+fn a_warning_is_not_enough_for_a_command_that_failed() {
+    let machine = Machine::new();
+    for (number, (command, storage, code)) in
+        [("exit 75", true, Some(75)), ("exit 1", true, Some(1)), ("exit 1", false, Some(1)), ("true", true, None)]
+            .into_iter()
+            .enumerate()
+    {
+        let uploads = Uploads::default();
+        let mut job = job(&machine, &uploads, 1);
+        job.storage = storage;
+        let command = format!("sleep 1.1; cp r.xml out-{number}.xml; {command}");
+        let paths = format!("out-{number}.xml");
+        let more = [("deadline", "0s"), ("on-unconfirmed", "warn"), ("command", &command), ("paths", &paths)];
+        let ended = crate::composite::run("action.yml", &[&[("to", NOBODY)], &more[..]].concat(), &job);
+        assert_eq!((ended.failed, ended.output("exit")), (code, "75"), "{command}: {}", ended.log);
+    }
+}
+
+#[test]
+fn a_line_that_the_command_left_open_hides_no_output() {
+    let (machine, uploads) = (Machine::new(), Uploads::default());
+    machine
+        .executable("tallyonce", "#!/bin/sh\n[ \"$1\" != push ] || printf 'exit=0\\nopen=yes' >>\"$GITHUB_OUTPUT\"\n");
+    let ended = push(NOBODY, &[], &job(&machine, &uploads, 1));
+    assert_eq!(ended.failed, None, "{}", ended.log);
+}
+
+#[test]
+fn a_good_push_is_confirmed_beside_an_older_one_that_was_refused() {
+    let (machine, uploads) = (Machine::new(), Uploads::default());
+    let server = machine.server();
+    assert_eq!(push(&server.url(), &[], &job(&machine, &uploads, 1)).failed, None);
+    let mut second = job(&machine, &uploads, 1);
+    second.env.push(("RUNNER_TRACKING_ID".to_owned(), "another".to_owned()));
+    machine.report(&crate::ALL_PASS.replace("one", "three"));
+    assert_eq!(push(&server.url(), &[], &second).failed, Some(5));
+    assert!(std::fs::read_dir(machine.path("workspace/.tallyonce/outbox")).unwrap().count() > 0);
+    let ended = push(&server.url(), &[("job", "another")], &job(&machine, &uploads, 1));
+    assert_eq!((ended.failed, ended.output("state")), (None, "recorded"), "{}", ended.log);
+    assert!(uploads.names().is_empty() && !ended.log.contains("not confirmed"), "{}", ended.log);
+}

@@ -154,3 +154,25 @@ fn names_that_are_not_ours_are_left_alone() {
     let ended = flush(&machine, &api, NOBODY, &of_run("pull_request", "kim/shop"), &[]);
     assert_eq!((ended.failed, ended.output("delivered"), blobs.asked().len()), (None, "0", 0), "{}", ended.log);
 }
+
+#[test]
+fn an_outbox_of_dependabots_run_is_not_believed() {
+    let machine = Machine::new();
+    let uploads = Uploads::default();
+    push(NOBODY, &[("deadline", "0s")], &job(&machine, &uploads, 1));
+    for who in ["actor", "triggering_actor"] {
+        let mut run = of_run("pull_request", "acme/shop");
+        run[who] = serde_json::json!({"login": "dependabot[bot]"});
+        refused(&machine, Platform::of(&uploads), &run, &[], "runs of Dependabot get no secrets");
+    }
+}
+
+#[test]
+fn a_run_leaves_no_more_artifacts_than_are_read() {
+    let machine = Machine::new();
+    let many = (0..203).map(|n| (format!("tallyonce-sealed-{n:016x}-1"), b"no archive".to_vec())).collect();
+    let (api, blobs) = Platform::with(many).start();
+    let ended = flush(&machine, &api, NOBODY, &of_run("pull_request", "kim/shop"), &[]);
+    assert_eq!((ended.failed, ended.output("refused"), blobs.asked().len()), (Some(4), "203", 200), "{}", ended.log);
+    assert!(ended.log.contains("left 203 artifacts, at most 200 are read"), "{}", ended.log);
+}

@@ -195,3 +195,25 @@ fn this_machine_has_a_name() {
         "there is no build for Plan9",
     );
 }
+
+#[test]
+fn what_others_may_have_put_there_is_not_used() {
+    let machine = Machine::new();
+    let server = serve(release(&machine, "9.9.9"));
+    // Without a home: a new folder each time.
+    let temp = machine.path("temp").display().to_string();
+    let homeless = [("TALLYONCE_CACHE", ""), ("HOME", ""), ("XDG_CACHE_HOME", ""), ("RUNNER_TOOL_CACHE", "")];
+    let mut places = Vec::new();
+    for _ in 0..2 {
+        let finished = install(&machine, &server.url(), &[&homeless[..], &[("TMPDIR", &temp)]].concat());
+        assert!(finished.code == Some(0) && finished.stdout.starts_with(&temp), "{finished}");
+        places.push(finished.stdout);
+    }
+    assert_ne!(places[0], places[1]);
+    // A folder of another user: only root can give one away; others have one in the system's.
+    let foreign = machine.path("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    let given = std::os::unix::fs::chown(&foreign, Some(12_345), None).is_ok();
+    let foreign = if given { foreign.display().to_string() } else { "/usr".to_owned() };
+    fails(&install(&machine, &server.url(), &[("TALLYONCE_CACHE", &foreign)]), "belongs to another user");
+}

@@ -12,6 +12,7 @@ mod flush;
 mod flush_bounds;
 mod install;
 mod platforms;
+mod push_script;
 mod schema;
 mod scripts;
 mod stub;
