@@ -115,10 +115,10 @@ pull_request() {
         | if length == 1 then .[0].number else empty end' <<<"$exact"
 }
 
-# What sealed files may claim.
+# What may be claimed.
 cycle=${IN_CYCLE:-}
 why=
-if [ -z "$cycle" ] && grep -q -- "	$name-sealed-" "$work/sorted"; then
+if [ -z "$cycle" ]; then
     if [ "$event" = pull_request ]; then
         if number=$(pull_request); then
             cycle=pr-$number
@@ -180,14 +180,9 @@ while IFS=$'\t' read -r _ id size artifact; do
         continue
     fi
     case $artifact in
-        "$name-sealed-"*)
-            if [ -z "$cycle" ]; then
-                refuse "$artifact" "$why. Give the input cycle, if you know it yourself"
-                continue
-            fi
-            ;;
+        "$name-sealed-"*) ;;
         *)
-            # An outbox holds whole claims, which only those who may push anyway can be believed.
+            # What it says of its sender, only those who may push anyway can be believed.
             if [ "$head_repository" != "$repository" ]; then
                 refuse "$artifact" "an outbox is believed only from this repository's own runs"
                 continue
@@ -198,6 +193,10 @@ while IFS=$'\t' read -r _ id size artifact; do
             fi
             ;;
     esac
+    if [ -z "$cycle" ]; then
+        refuse "$artifact" "$why. Give the input cycle, if you know it yourself"
+        continue
+    fi
     rm -rf "$folder"
     mkdir "$folder"
     if ! fetch "$folder/zip" "/repos/$repository/actions/artifacts/$id/zip"; then
@@ -220,7 +219,7 @@ while IFS=$'\t' read -r _ id size artifact; do
             while IFS= read -r entry; do
                 unpack "$folder/zip" "$entry" "$folder/outbox/$entry" || code=3
             done < <(unzip -Z1 "$folder/zip" 2>/dev/null | grep -E '^[0-9a-zA-Z-]+\.push$')
-            tallyonce flush --outbox "$folder/outbox" || code=$?
+            tallyonce flush --bound --project "$project" --cycle "$cycle" --run "$run" --outbox "$folder/outbox" || code=$?
             ;;
     esac
     if [ "$code" -eq 0 ]; then

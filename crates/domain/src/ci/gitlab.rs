@@ -124,7 +124,7 @@ fn read_job(env: &Env, name: &str, reading: &mut Reading) -> Result<(), Identity
             reading.left_out.push(shared("CI_NODE_INDEX", why));
         }
         // GitLab counts the cells as it counts shards, so one that never pushed is missed.
-        reading.expect = node.and_then(|node| node.total());
+        reading.expect = node.and_then(ShardRef::total);
         (job, None)
     } else {
         match (split_shard(name), node) {

@@ -141,6 +141,9 @@ pub(crate) struct FlushArgs {
     /// Try this long (10m, 90s) before giving up with exit 75 [default: 10m]
     #[arg(long, value_name = "TIME", env = "TALLYONCE_DEADLINE", value_parser = duration::parse)]
     pub deadline: Option<Duration>,
+    /// Believe the outbox no more than sealed files: deliver only what claims --project, --cycle and --run
+    #[arg(long, env = "TALLYONCE_BOUND", value_parser = FalseyValueParser::new())]
+    pub bound: bool,
     /// The project that sealed files may claim
     #[arg(long, value_name = "P", env = "TALLYONCE_PROJECT", value_parser = ProjectId::parse)]
     pub project: Option<ProjectId>,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use delivery::{Destination, Entry, Outbox, Parcel, SealedError, belongs_to};
+use delivery::{Destination, Entry, Header, Outbox, Parcel, SealedError, belongs_to};
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
@@ -74,7 +74,7 @@ impl Flush<'_> {
                 ));
             }
         }
-        let (own, others): (Vec<Entry>, Vec<Entry>) =
+        let (mut own, others): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| belongs_to(entry.header(), &self.to));
         for entry in &others {
             self.refuse_other(entry).await;
@@ -82,8 +82,23 @@ impl Flush<'_> {
         if own.is_empty() && others.is_empty() {
             self.output.note(&format!("nothing waits in {}", folder.display()));
         }
+        if self.settings.bound {
+            own = self.within_bounds(own).await;
+        }
         self.deliver_all(&own).await;
         Ok(())
+    }
+
+    /// Those that claim what the caller said; the others are refused one by one.
+    async fn within_bounds(&mut self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut within = Vec::new();
+        for entry in entries {
+            match not_claimed(entry.path(), self.beyond(entry.header())) {
+                None => within.push(entry),
+                Some(failure) => self.say(PushObject::of(entry.header()), Err(failure)).await,
+            }
+        }
+        within
     }
 
     /// One after the other. Behind an entry that is not confirmed, the later ones of its key wait too.
@@ -144,7 +159,13 @@ impl Flush<'_> {
     }
 
     async fn deliver_sealed(&mut self, path: &Path, parcel: &Parcel, object: &mut PushObject) -> Result<(), Failure> {
-        self.check(path, parcel)?;
+        let mut wrong = self.beyond(&parcel.header);
+        if wrong.is_empty() && parcel.check().is_err() {
+            wrong.push("its body is not what its header says".to_owned());
+        }
+        if let Some(failure) = not_claimed(path, wrong) {
+            return Err(failure);
+        }
         let parcel = parcel.addressed_to(&self.to);
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let ended = self.courier()?.deliver_loose(&parcel, beside).await;
@@ -152,9 +173,9 @@ impl Flush<'_> {
         object.ended(&ended, Kept::Sealed)
     }
 
-    /// A sealed file may come from anybody: it claims what the caller said, in its place and in its key, or nothing.
-    fn check(&self, path: &Path, parcel: &Parcel) -> Result<(), Failure> {
-        let place = &parcel.header.place;
+    /// What it claims beyond what the caller said, in its place and in its key: a file may come from anybody.
+    fn beyond(&self, header: &Header) -> Vec<String> {
+        let place = &header.place;
         let allowed = &self.settings;
         let mut wrong = Vec::new();
         let mut compare = |what: &str, claimed: &str, allowed: Option<&str>| {
@@ -165,19 +186,10 @@ impl Flush<'_> {
         compare("project", place.project.as_str(), allowed.place.said_project().map(domain::ProjectId::as_str));
         compare("cycle", place.cycle.as_str(), allowed.place.said_cycle().map(domain::CycleName::as_str));
         compare("run", place.run.as_str(), allowed.run.as_ref().map(RunId::as_str));
-        if !key_fits(&parcel.header.key, place) {
-            wrong.push(format!("its key {} is not of the round that it claims", parcel.header.key));
+        if !key_fits(&header.key, place) {
+            wrong.push(format!("its key {} is not of the round that it claims", header.key));
         }
-        if wrong.is_empty() && parcel.check().is_err() {
-            wrong.push("its body is not what its header says".to_owned());
-        }
-        if wrong.is_empty() {
-            return Ok(());
-        }
-        let mut failure =
-            Failure::other_claim(format!("{} claims what it may not, and is not delivered", path.display()));
-        failure.details = wrong;
-        Err(failure)
+        wrong
     }
 
     fn courier(&mut self) -> Result<&mut Courier, Failure> {
@@ -207,6 +219,16 @@ impl Flush<'_> {
         }
         self.announcer.announce(&object, failed.as_ref()).await;
     }
+}
+
+/// The refusal of a file that claims what it may not; none if nothing is wrong.
+fn not_claimed(path: &Path, wrong: Vec<String>) -> Option<Failure> {
+    if wrong.is_empty() {
+        return None;
+    }
+    let mut failure = Failure::other_claim(format!("{} claims what it may not, and is not delivered", path.display()));
+    failure.details = wrong;
+    Some(failure)
 }
 
 /// Two entries of one key: their order matters.

@@ -211,6 +211,8 @@ pub(crate) struct FlushSettings {
     pub run: Option<RunId>,
     /// The outbox.
     pub outbox: Setting<PathBuf>,
+    /// The outbox is believed no more than sealed files.
+    pub bound: bool,
     /// How long to try.
     pub deadline: Setting<Duration>,
     /// One JSON object a line.
@@ -232,11 +234,12 @@ impl FlushSettings {
         connection: ConnectionSettings,
     ) -> Result<Self, Failure> {
         let claims: (&Option<ProjectId>, &Option<CycleName>, &Option<RunId>) = (&args.project, &args.cycle, &args.run);
-        if !args.files.is_empty() && !matches!(claims, (Some(_), Some(_), Some(_))) {
+        if (args.bound || !args.files.is_empty()) && !matches!(claims, (Some(_), Some(_), Some(_))) {
+            let what = if args.bound { "--bound" } else { "a sealed file" };
             return Err(Failure::usage(
-                "a sealed file needs --project, --cycle and --run, which bound what it may claim",
+                format!("{what} needs --project, --cycle and --run, which bound what may be claimed"),
                 format!(
-                    "Give the values of the job that sealed it, as you know them yourself (or {}, {} and {}): the file is \
+                    "Give the values of the job that wrote it, as you know them yourself (or {}, {} and {}): what it wrote is \
                      not to be believed.",
                     variable("project"),
                     variable("cycle"),
@@ -249,6 +252,7 @@ impl FlushSettings {
             place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
             run: args.run,
             outbox: outbox(args.outbox, layers),
+            bound: args.bound,
             deadline: deadline(args.deadline, layers),
             json: args.json,
             announce: AnnounceSettings::resolve(args.announce, layers),

@@ -72,6 +72,29 @@ fn a_sealed_push_claims_no_more_than_it_may() {
 }
 
 #[test]
+fn an_outbox_may_be_believed_no_more_than_a_sealed_file() {
+    let desk = Desk::with_report();
+    let mut server = server(&desk);
+    let url = server.url();
+    server.kill9().unwrap();
+    for run in ["1", "2"] {
+        desk.run(75, &["push", "r.xml", "--project", "p", "--to", &url, "--deadline", "0s", "--run", run]);
+    }
+    server.restart().unwrap();
+    let flush = ["flush", "--to", &url, "--bound"];
+    let unsaid = desk.run(2, &flush);
+    assert!(unsaid.stderr.contains("--bound needs --project, --cycle and --run"), "{unsaid}");
+    let bound = [&flush[..], &["--project", "p", "--cycle", "local", "--run", "2", "--json"]].concat();
+    let finished = desk.run(4, &bound);
+    assert!(finished.stderr.contains("run: it claims \"1\", allowed is \"2\""), "{finished}");
+    let states: Vec<Value> = finished.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<_> = states.iter().map(|o| (o["state"].as_str().unwrap(), o["key"].as_str().unwrap())).collect();
+    assert_eq!(told, [("rejected", "run:1"), ("recorded", "run:2")]);
+    // What was refused is left alone.
+    assert_eq!(desk.json(0, &["flush", "--to", &url, "--json"])["key"], "run:1");
+}
+
+#[test]
 fn a_signal_stops_at_once_and_keeps_the_push() {
     let desk = Desk::with_report();
     // Listens and never answers.

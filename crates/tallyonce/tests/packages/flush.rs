@@ -213,11 +213,17 @@ fn what_a_run_could_not_confirm_arrives() {
     let ended = push(&url, &[("deadline", "0s")], &job(&machine, &uploads, 1));
     assert_eq!(ended.failed, Some(75), "{}", ended.log);
     let (api, _blobs) = Platform::of(&uploads).start();
+    let mut run = of_run("push", "acme/shop");
+    run["head_branch"] = "main".into();
     // Still away: it stays an artifact.
-    let ended = flush(&machine, &api, &url, &of_run("push", "acme/shop"), &[]);
+    let ended = flush(&machine, &api, &url, &run, &[]);
     assert_eq!((ended.failed, ended.output("refused")), (Some(75), "1"), "{}", ended.log);
     server.restart().unwrap();
+    // Whoever wrote into that outbox claims no other branch's cycle and no other run.
     let ended = flush(&machine, &api, &url, &of_run("push", "acme/shop"), &[]);
+    assert_eq!((ended.failed, ended.output("refused")), (Some(4), "1"), "{}", ended.log);
+    assert!(ended.log.contains("cycle: it claims \"main\""), "{}", ended.log);
+    let ended = flush(&machine, &api, &url, &run, &[]);
     assert_eq!((ended.failed, ended.output("delivered")), (None, "1"), "{}", ended.log);
     assert_eq!(items(&machine, &server, "main"), 2);
 }
