@@ -228,8 +228,9 @@ impl Shared {
         self.lock().parked.push(late);
     }
 
-    pub(crate) fn take_parked(&self) -> Vec<Parked> {
-        std::mem::take(&mut self.lock().parked)
+    /// What waits for a request that came after it, such as this one: an answer to an earlier one passes nothing.
+    pub(crate) fn take_parked(&self, passed_by: u32) -> Vec<Parked> {
+        self.lock().parked.extract_if(.., |late| late.request_no < passed_by).collect()
     }
 }
 

@@ -39,7 +39,7 @@ impl Request {
 
 /// A request that waits to be delivered late, and its number in the log.
 pub(crate) struct Parked {
-    request_no: u32,
+    pub(super) request_no: u32,
     request: Request,
 }
 
@@ -204,12 +204,12 @@ impl Relay {
     async fn deliver(&self, no: u32, request: &Request) -> io::Result<Answer> {
         let answer = fetch(&self.shared, request).await?;
         self.shared.answered(no, answer.status);
-        self.release().await;
+        self.release(no).await;
         Ok(answer)
     }
 
-    async fn release(&self) {
-        for late in self.shared.take_parked() {
+    async fn release(&self, no: u32) {
+        for late in self.shared.take_parked(no) {
             if let Ok(answer) = fetch(&self.shared, &late.request).await {
                 self.shared.answered(late.request_no, answer.status);
             }
@@ -228,7 +228,7 @@ impl Relay {
             (fetch(&self.shared, request).await?, fetch(&self.shared, request).await)
         };
         self.shared.answered_twice(no, first.status, second.ok().map(|a| a.status));
-        self.release().await;
+        self.release(no).await;
         Ok(first)
     }
 
