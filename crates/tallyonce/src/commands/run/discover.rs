@@ -83,9 +83,11 @@ impl Walk {
                 if self.may_enter(&path, below, &name) {
                     self.folder(&path, &within, depth + 1);
                 }
-            } else if !kind.is_file() && !(kind.is_symlink() && path.is_file()) {
-                // A pipe or socket would be read for ever.
-            } else if let Some(runner) = self.table.runner(&within, &name) {
+                continue;
+            }
+            // A pipe or socket would be read for ever.
+            let is_file = kind.is_file() || (kind.is_symlink() && path.is_file());
+            if let Some(runner) = self.table.runner(&within, &name).filter(|_| is_file) {
                 self.found.candidates.push(Candidate { path: within, runner });
             }
         }

@@ -126,7 +126,7 @@ mod tests {
         before.start = Stamp::of(&path).unwrap().modified;
         assert!(before.is_new(&path));
         // A clock that runs ahead is no reason to believe that it was written now.
-        before.start = before.start.map(|start| start - Duration::from_secs(60));
+        before.start = before.start.map(|start| start - Duration::from_mins(1));
         assert!(!before.is_new(&path));
     }
 

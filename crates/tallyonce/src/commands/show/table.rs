@@ -11,9 +11,10 @@ use crate::commands::summary::counted;
 pub(super) fn render(report: &CycleReport) -> String {
     let mut text = format!("project {}  cycle {}\n", report.project, report.cycle);
     let none_yet = report.headline.total == 0 && !report.rounds.iter().any(|round| round.authoritative);
-    let _ = match none_yet {
-        true => writeln!(text, "headline  none yet: it takes a complete round, or `tallyonce close`"),
-        false => writeln!(text, "headline  {}", counted(&report.headline)),
+    let _ = if none_yet {
+        writeln!(text, "headline  none yet: it takes a complete round, or `tallyonce close`")
+    } else {
+        writeln!(text, "headline  {}", counted(&report.headline))
     };
     if report.not_seen_since > 0 {
         let _ = writeln!(text, "not seen since, and not counted: {}", report.not_seen_since);
