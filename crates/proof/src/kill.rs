@@ -45,7 +45,7 @@ pub struct CrashPoint {
 }
 
 /// The numbered crash points of one operation, in the order of its steps.
-pub const CRASH_POINTS: [CrashPoint; 11] = [
+pub const CRASH_POINTS: [CrashPoint; 12] = [
     point("k0", Victim::Server, "before the head is parsed", Written::No),
     point("k1", Victim::Server, "the body is half read", Written::No),
     point("k2", Victim::Server, "the body is decoded and its digest checked, no transaction yet", Written::No),
@@ -57,6 +57,7 @@ pub const CRASH_POINTS: [CrashPoint; 11] = [
     point("k8", Victim::Client, "the answer is sent, the client has not read it", Written::All),
     point("k9", Victim::Client, "the answer is read, the outbox entry still there", Written::All),
     point("k10", Victim::Client, "the outbox entry is half written", Written::No),
+    point("client:said", Victim::Client, "it is said what became of it, the outbox entry still there", Written::All),
 ];
 
 const fn point(name: &'static str, victim: Victim, at: &'static str, written: Written) -> CrashPoint {

@@ -73,6 +73,18 @@ impl Step {
     }
 }
 
+/// True if something is to happen at this step.
+#[cfg(feature = "failpoints")]
+pub(crate) fn armed(operation: Operation, step: Step) -> bool {
+    let named = name(operation, step);
+    fail::list().iter().any(|(point, _)| *point == named || (operation == Operation::OneShot && point == step.word()))
+}
+
+#[cfg(feature = "failpoints")]
+fn name(operation: Operation, step: Step) -> String {
+    format!("server:{}:{}", operation.word(), step.word())
+}
+
 /// The process has come to this step. Steps of a push in one request have their short name too, where it is not the
 /// connection's (`k0`).
 #[cfg(feature = "failpoints")]
@@ -80,7 +92,7 @@ pub(crate) fn point(operation: Operation, step: Step) {
     if operation == Operation::OneShot && step != Step::K0 {
         fail::fail_point!(step.word());
     }
-    fail::fail_point!(&format!("server:{}:{}", operation.word(), step.word()));
+    fail::fail_point!(&name(operation, step));
 }
 
 /// The process has come to this step.

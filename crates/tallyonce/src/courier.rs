@@ -1,17 +1,19 @@
-//! Hands parcels of one command to one target, within one deadline, and settles their outbox entries.
+//! Hands parcels of one command to one target, within one deadline, and settles their outbox entries: an entry goes once it
+//! has been said what became of its push, never before.
 //! Must not know reports, keys or flags.
 
 use std::path::Path;
 
 use delivery::{
-    Clock as _, Ended, Entry, EntryLock, Keep, LockError, Loose, Outbox, OutboxError, Parcel, RetryPolicy, Stop,
-    SystemClock, Target, Terms, deliver, settle,
+    Clock as _, Ended, Entry, EntryLock, Keep, LockError, Loose, Outbox, Parcel, RetryPolicy, Settled, Stop,
+    SystemClock, Target, Terms, deliver,
 };
 use domain::{Cause, Delivery};
 use rand::rngs::StdRng;
 
+use crate::commands::summary;
 use crate::exit::Exit;
-use crate::failure::{Failure, Kept};
+use crate::failure::{Failure, Kept, State};
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::progress::Watcher;
@@ -22,10 +24,10 @@ const TURNS_MAX: u32 = 8;
 const HELD_PAUSE_MS: u64 = 100;
 
 /// How delivering an entry ended well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Flushed {
-    /// With a receipt in this process's hand.
-    Here,
+    /// With a receipt in this process's hand. Its entry waits to be forgotten.
+    Here(Settled),
     /// Another process had a receipt first, and removed the entry.
     Elsewhere,
 }
@@ -63,19 +65,28 @@ impl Courier {
 
     /// Delivers a parcel that its file keeps, whatever becomes of it; another cut of it would lie in `scratch`.
     pub(crate) async fn deliver_loose(&mut self, parcel: &Parcel, scratch: &Path) -> Ended {
-        let ended = self.deliver(parcel, &mut Loose::beside(scratch)).await;
-        self.tidy(&ended).await;
-        ended
+        self.deliver(parcel, &mut Loose::beside(scratch)).await
     }
 
     /// Once nobody waits for an answer.
-    async fn tidy(&self, ended: &Ended) {
-        if matches!(ended.delivery, Delivery::Recorded(_)) && !self.stop.is_requested() {
+    pub(crate) async fn tidy(&self) {
+        if !self.stop.is_requested() {
             self.target.tidy().await;
         }
     }
 
-    /// Keeps a fresh parcel, delivers what the outbox holds of the same key from before, then itself, and settles both.
+    /// Removes the entry of a push of which all has been said. If that fails it is only a nuisance: the entry is
+    /// delivered once more, and replayed.
+    pub(crate) fn forget(&self, settled: Settled, object: &mut PushObject) {
+        if let Err(error) = settled.forget() {
+            let warning = format!("{error}; it is recorded, and delivering it again later changes nothing");
+            self.output.warning(&warning);
+            object.warnings.push(warning);
+        }
+    }
+
+    /// Keeps a fresh parcel, delivers what the outbox holds of the same key from before, then itself. Its entry, if
+    /// there is one of its own, is to be forgotten once all is said; what came of those from before is said here.
     ///
     /// # Errors
     /// It is not recorded. Unless it is refused for good, it is in the outbox then.
@@ -85,7 +96,7 @@ impl Courier {
         entry: Entry,
         parcel: &Parcel,
         object: &mut PushObject,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<Settled>, Failure> {
         self.deliver_older(outbox, &entry, parcel, object).await?;
         let mut entry = entry;
         for _ in 0..TURNS_MAX {
@@ -95,11 +106,8 @@ impl Courier {
                     let recut = entry.header().form != parcel.header.form;
                     let kept = if recut { load(&entry)? } else { parcel.clone() };
                     let ended = self.deliver(&kept, &mut lock).await;
-                    let settled = settle(&entry, &ended);
-                    drop(lock);
-                    self.tidy(&ended).await;
                     object.ended(&ended, kept_in(&entry))?;
-                    return self.settled(settled, object);
+                    return Ok(Settled::of(&entry, lock, &ended));
                 }
                 // Another process delivers the very same content. Only an answer of our own counts.
                 Err(LockError::Held { .. }) => break,
@@ -110,17 +118,8 @@ impl Courier {
         let ended = self.deliver_loose(parcel, outbox.folder()).await;
         // The other process may have removed its entry with a receipt that we have not seen.
         let kept = if matches!(ended.delivery, Delivery::Recorded(_)) { None } else { put(outbox, parcel).ok() };
-        object.ended(&ended, kept.as_ref().map_or(Kept::Nowhere, kept_in))
-    }
-
-    /// A receipt is there, so a failing removal is only a nuisance: the entry is delivered once more, and replayed.
-    fn settled(&self, settled: Result<bool, OutboxError>, object: &mut PushObject) -> Result<(), Failure> {
-        if let Err(error) = settled {
-            let warning = format!("{error}; it is recorded, and delivering it again later changes nothing");
-            self.output.warning(&warning);
-            object.warnings.push(warning);
-        }
-        Ok(())
+        object.ended(&ended, kept.as_ref().map_or(Kept::Nowhere, kept_in))?;
+        Ok(None)
     }
 
     async fn deliver_older(
@@ -140,17 +139,37 @@ impl Courier {
             self.output
                 .note(&format!("an earlier delivery of this key waits in {}; it goes first", entry.path().display()));
             let mut earlier = PushObject::of(entry.header());
-            if let Err(failure) = self.flush(entry, &mut earlier).await {
-                // A refusal says nothing about the fresh one; without an answer the order would be lost.
-                if failure.exit == Exit::NotConfirmed {
-                    return Err(behind(entry, own, &failure.what));
+            match self.flush(entry, &mut earlier).await {
+                Ok(Flushed::Here(settled)) => {
+                    self.say_earlier(&earlier, object);
+                    self.forget(settled, object);
                 }
-                let warning = format!("an earlier delivery of this key stays in the outbox: {}", failure.what);
-                self.output.warning(&warning);
-                object.warnings.push(warning);
+                Ok(Flushed::Elsewhere) => {}
+                // Without an answer the order would be lost.
+                Err(failure) if failure.exit == Exit::NotConfirmed => return Err(behind(entry, own, &failure.what)),
+                // A refusal says nothing about the fresh one.
+                Err(failure) => {
+                    object
+                        .warnings
+                        .push(format!("an earlier delivery of this key stays in the outbox: {}", failure.what));
+                }
             }
         }
         Ok(())
+    }
+
+    /// Says what became of an earlier push. Beside others is not where its sender looks for it.
+    fn say_earlier(&self, earlier: &PushObject, object: &mut PushObject) {
+        let words = format!("the earlier delivery: {}", summary::closing(earlier));
+        let words = words.trim_end().replace('\n', "; ");
+        if matches!(earlier.state, State::Recorded | State::Replayed) {
+            self.output.note(&words);
+        } else {
+            object.warnings.push(words);
+        }
+        for warning in &earlier.warnings {
+            object.warnings.push(format!("of the earlier delivery: {warning}"));
+        }
     }
 
     /// Delivers an entry that an earlier process left, with the sender that it was put with.
@@ -164,12 +183,9 @@ impl Courier {
         };
         let parcel = load(entry)?;
         let ended = self.deliver(&parcel, &mut lock).await;
-        let settled = settle(entry, &ended);
-        drop(lock);
-        self.tidy(&ended).await;
         object.ended(&ended, kept_in(entry))?;
-        self.settled(settled, object)?;
-        Ok(Flushed::Here)
+        // With a receipt there always is one.
+        Ok(Settled::of(entry, lock, &ended).map_or(Flushed::Elsewhere, Flushed::Here))
     }
 
     /// Takes an entry, as soon as no other process holds it; `None` if another one has delivered and removed it.

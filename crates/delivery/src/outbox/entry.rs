@@ -134,7 +134,7 @@ impl Entry {
         Parcel::open_sealed(&self.path).map_err(|source| OutboxError::Broken { path: self.path.clone(), source })
     }
 
-    /// Removes it, durably. Only with a receipt in hand: [`settle`] does that.
+    /// Removes it, durably. Only with a receipt in hand: [`Settled`] does that.
     pub fn remove(&self) -> Result<(), OutboxError> {
         let failed = |source| OutboxError::Io { path: self.path.clone(), source };
         match fs::remove_file(&self.path) {
@@ -161,11 +161,30 @@ fn same_file(_: &File, _: &File) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes an entry if its delivery ended with a receipt, and says whether it did. Everything else stays: a refused push
-/// can be delivered once its cause is mended, an unconfirmed one must be.
-pub fn settle(entry: &Entry, ended: &Ended) -> Result<bool, OutboxError> {
-    let Delivery::Recorded(_) = ended.delivery else { return Ok(false) };
-    fail::fail_point!("k9");
-    entry.remove()?;
-    Ok(true)
+/// An entry whose delivery ended with a receipt, still there and still locked. Say what became of it, then
+/// [`forget`](Self::forget) it: who dies in between leaves the entry, whose next delivery is replayed and says it.
+#[derive(Debug)]
+#[must_use = "the entry stays, and is delivered again, until it is forgotten"]
+pub struct Settled {
+    entry: Entry,
+    _lock: EntryLock,
+}
+
+impl Settled {
+    /// `None` without a receipt, and the entry stays: a refused push can be delivered once its cause is mended, an
+    /// unconfirmed one must be.
+    pub fn of(entry: &Entry, lock: EntryLock, ended: &Ended) -> Option<Self> {
+        let Delivery::Recorded(_) = ended.delivery else { return None };
+        fail::fail_point!("k9");
+        Some(Self { entry: entry.clone(), _lock: lock })
+    }
+
+    /// Removes the entry.
+    ///
+    /// # Errors
+    /// It stays. Delivering it again later changes nothing.
+    pub fn forget(self) -> Result<(), OutboxError> {
+        fail::fail_point!("client:said");
+        self.entry.remove()
+    }
 }

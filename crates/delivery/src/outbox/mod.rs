@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::parcel::files::{Replacing, TEMPORARY_SUFFIX, replace, sync_folder_of};
 use crate::parcel::{Header, Parcel, SealedError};
 
-pub use entry::{BrokenEntry, Entry, EntryLock, LockError, settle};
+pub use entry::{BrokenEntry, Entry, EntryLock, LockError, Settled};
 
 const SUFFIX: &str = ".push";
 /// Taken while an entry is put, and shared while entries are listed.

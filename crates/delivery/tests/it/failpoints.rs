@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use delivery::{Ended, Form, Handed, Outbox, Scratch, settle};
+use delivery::{Ended, Form, Handed, Outbox, Scratch, Settled};
 use domain::Delivery;
 
 use crate::support::{pack, push, receipt};
@@ -30,7 +30,7 @@ fn k10_leaves_a_reported_half_that_the_next_put_clears_away() {
 }
 
 #[test]
-fn k9_leaves_the_entry_for_a_replay() {
+fn an_entry_stays_for_a_replay_until_all_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let outbox = Outbox::open(folder.path()).unwrap();
     let parcel = pack(push());
@@ -55,9 +55,12 @@ fn k9_leaves_the_entry_for_a_replay() {
         resumed: false,
         interrupted: false,
     };
-    dies_at("k9", || drop(settle(&entry, &ended)));
+    let settled = || Settled::of(&entry, entry.lock().unwrap(), &ended);
+    dies_at("k9", || drop(settled()));
     assert_eq!(outbox.entries().unwrap().0.len(), 1);
-    assert!(settle(&entry, &ended).unwrap());
+    dies_at("client:said", || drop(settled().map(Settled::forget)));
+    assert_eq!(outbox.entries().unwrap().0.len(), 1);
+    settled().unwrap().forget().unwrap();
     assert_eq!(outbox.entries().unwrap().0.len(), 0);
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use delivery::{Ended, Handed, LockError, Outbox, Parcel, settle};
+use delivery::{Ended, Handed, LockError, Outbox, Parcel, Settled};
 use domain::key::PushKey;
 use domain::outcome::Status;
 use domain::push::Push;
@@ -190,7 +190,7 @@ fn only_a_receipt_removes_an_entry() {
         Delivery::NotSent(Cause::new("refused")),
         Delivery::PossiblyWritten(Cause::new("silence")),
     ] {
-        assert!(!settle(&entry, &ended(open)).unwrap());
+        assert!(Settled::of(&entry, entry.lock().unwrap(), &ended(open)).is_none());
         assert_eq!(outbox.entries().unwrap().0.len(), 1);
     }
     let receipt = receipt(&parcel.header);
@@ -203,6 +203,10 @@ fn only_a_receipt_removes_an_entry() {
         current_revision: 1,
         warnings: Vec::new(),
     };
-    assert!(settle(&entry, &ended(Delivery::Recorded(handed))).unwrap());
+    let settled = Settled::of(&entry, entry.lock().unwrap(), &ended(Delivery::Recorded(handed))).unwrap();
+    // Until it is said what became of it.
+    assert_eq!(outbox.entries().unwrap().0.len(), 1);
+    assert!(matches!(entry.lock(), Err(LockError::Held { .. })));
+    settled.forget().unwrap();
     assert_eq!(outbox.entries().unwrap().0.len(), 0);
 }

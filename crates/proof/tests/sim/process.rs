@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use delivery::{
-    Clock as _, Destination, Ended, Entry, HttpUrl, LockError, Outbox, Parcel, RetryPolicy, Scratch, Stop,
-    TallyonceTarget, Terms, deliver, settle,
+    Clock as _, Destination, Ended, Entry, HttpUrl, LockError, Outbox, Parcel, RetryPolicy, Scratch, Settled, Stop,
+    TallyonceTarget, Terms, deliver,
 };
 use domain::{Delivery, Incarnation};
 use proof::rng::Rng;
@@ -224,11 +224,14 @@ impl World {
         let parcel = entry.load().expect("a kept entry is whole");
         let ended = self.deliver(&parcel, &mut held, (runner, process), deadline_ms).await;
         self.may_die(process, runner).await;
-        settle(entry, &ended).expect("an entry can be removed");
-        drop(held);
+        let settled = Settled::of(entry, held, &ended);
         let heard = Heard::of(&ended);
         let confirmed = !matches!(heard, Heard::Unknown(_));
         self.hear(runner, heard);
+        if let Some(settled) = settled {
+            self.may_die(process, runner).await;
+            settled.forget().expect("an entry can be removed");
+        }
         if confirmed { Turn::Confirmed } else { Turn::Unconfirmed }
     }
 

@@ -17,6 +17,8 @@ use super::{JSON, found};
 use crate::headers;
 use crate::ingest::{self, Held};
 use crate::params::Params;
+#[cfg(feature = "failpoints")]
+use crate::points;
 use crate::points::{Operation, Step, point};
 use crate::problem::Failure;
 use crate::record::Admitted;
@@ -150,10 +152,12 @@ pub(super) fn body(bytes: Vec<u8>, _operation: Option<Operation>) -> Body {
     Body::from(bytes)
 }
 
-/// In two halves, so that a process can die between them (crash point k7).
+/// In two halves where the process is to die between them (crash point k7), else whole as in a release.
 #[cfg(feature = "failpoints")]
 pub(super) fn body(mut bytes: Vec<u8>, operation: Option<Operation>) -> Body {
-    let Some(operation) = operation else { return Body::from(bytes) };
+    let Some(operation) = operation.filter(|operation| points::armed(*operation, Step::K7)) else {
+        return Body::from(bytes);
+    };
     let rest = bytes.split_off(bytes.len() / 2);
     let first = futures_util::stream::iter([Ok::<_, std::io::Error>(bytes)]);
     let second = futures_util::stream::once(async move {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use delivery::{Destination, Entry, Header, Outbox, Parcel, SealedError, belongs_to};
+use delivery::{Destination, Entry, Header, Outbox, Parcel, SealedError, Settled, belongs_to};
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
@@ -116,12 +116,16 @@ impl Flush<'_> {
                 Ok(courier) => courier.flush(entry, &mut object).await,
                 Err(failure) => Err(failure.kept(courier::kept_in(entry))),
             };
-            match &result {
-                Ok(Flushed::Elsewhere) => continue,
-                Err(failure) if failure.exit == Exit::NotConfirmed => unconfirmed.push((entry, failure.what.clone())),
-                _ => {}
+            match result {
+                Ok(Flushed::Elsewhere) => {}
+                Ok(Flushed::Here(settled)) => self.say_and_forget(object, settled).await,
+                Err(failure) => {
+                    if failure.exit == Exit::NotConfirmed {
+                        unconfirmed.push((entry, failure.what.clone()));
+                    }
+                    self.say(object, Err(failure)).await;
+                }
             }
-            self.say(object, result.map(|_| ())).await;
         }
     }
 
@@ -168,9 +172,12 @@ impl Flush<'_> {
         }
         let parcel = parcel.addressed_to(&self.to);
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let ended = self.courier()?.deliver_loose(&parcel, beside).await;
+        let courier = self.courier()?;
+        let ended = courier.deliver_loose(&parcel, beside).await;
         // The file stays whatever happens: it is the caller's.
-        object.ended(&ended, Kept::Sealed)
+        object.ended(&ended, Kept::Sealed)?;
+        courier.tidy().await;
+        Ok(())
     }
 
     /// What it claims beyond what the caller said, in its place and in its key: a file may come from anybody.
@@ -203,6 +210,21 @@ impl Flush<'_> {
     }
 
     async fn say(&mut self, mut object: PushObject, result: Result<(), Failure>) {
+        let failed = self.tell(&mut object, result);
+        self.announcer.announce(&object, failed.as_ref()).await;
+    }
+
+    /// In this order: who dies in between leaves the entry, and says it next time.
+    async fn say_and_forget(&mut self, mut object: PushObject, settled: Settled) {
+        self.tell(&mut object, Ok(()));
+        if let Some(courier) = &self.courier {
+            courier.forget(settled, &mut object);
+            courier.tidy().await;
+        }
+        self.announcer.announce(&object, None).await;
+    }
+
+    fn tell(&mut self, object: &mut PushObject, result: Result<(), Failure>) -> Option<Failure> {
         for warning in &object.warnings {
             self.output.warning(warning);
         }
@@ -213,11 +235,11 @@ impl Flush<'_> {
             self.output.error(&render::failure(failure));
         }
         if self.settings.json {
-            self.output.object(&object);
+            self.output.object(object);
         } else if failed.is_none() {
-            self.output.result(&summary::closing(&object));
+            self.output.result(&summary::closing(object));
         }
-        self.announcer.announce(&object, failed.as_ref()).await;
+        failed
     }
 }
 

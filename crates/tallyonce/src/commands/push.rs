@@ -5,7 +5,9 @@ mod target;
 
 use std::path::{Path, PathBuf};
 
-use delivery::{Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Stop, SystemClock};
+use delivery::{
+    Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Settled, Stop, SystemClock,
+};
 use domain::ci::{Identity, identify};
 use domain::{Incarnation, Origin, Outcomes, Place, Sender, limits};
 use reports::{Gathered, ReadOptions};
@@ -34,20 +36,38 @@ pub(crate) async fn run(settings: &PushSettings, around: &Surroundings, output: 
     let announcer = Announcer::of_push(settings, around, output);
     announcer.fold();
     let result = push(settings, around, output, &mut object).await;
-    end(settings, announcer, output, &mut object, &result).await;
-    result
+    end(settings, announcer, output, &mut object, result).await
 }
 
-/// The end of a push, whichever command made it: says what became of it.
+/// A push that went well. Until it is forgotten, its entry stays in the outbox.
+#[must_use = "what the outbox holds of it is to be forgotten once all is said"]
+pub(crate) struct Pushed {
+    exit: Exit,
+    /// Who delivered it, and its entry; nothing if nothing was sent.
+    sent: Option<(Courier, Option<Settled>)>,
+}
+
+impl Pushed {
+    /// Nothing was to be sent.
+    pub(crate) fn unsent() -> Self {
+        Self { exit: Exit::Success, sent: None }
+    }
+}
+
+/// The end of a push, whichever command made it: says what became of it, and only then forgets it. Somebody who dies
+/// in between leaves it in the outbox, to be said by whoever delivers it again.
+///
+/// # Errors
+/// Those of the push.
 pub(crate) async fn end(
     settings: &PushSettings,
     announcer: Announcer<'_>,
     output: Output,
     object: &mut PushObject,
-    result: &Result<Exit, Failure>,
-) {
+    result: Result<Pushed, Failure>,
+) -> Result<Exit, Failure> {
     announcer.unfold();
-    if let Err(failure) = result {
+    if let Err(failure) = &result {
         object.fails(failure);
     }
     if settings.json {
@@ -55,9 +75,24 @@ pub(crate) async fn end(
     } else if result.is_ok() && !settings.dry_run {
         output.result(&summary::closing(object));
     }
+    let result = match result {
+        Ok(pushed) => Ok(forget(pushed, object).await),
+        Err(failure) => Err(failure),
+    };
     if !settings.dry_run {
         announcer.announce_only(object, result.as_ref().err()).await;
     }
+    result
+}
+
+async fn forget(pushed: Pushed, object: &mut PushObject) -> Exit {
+    if let Some((courier, settled)) = pushed.sent {
+        if let Some(settled) = settled {
+            courier.forget(settled, object);
+        }
+        courier.tidy().await;
+    }
+    pushed.exit
 }
 
 async fn push(
@@ -65,7 +100,7 @@ async fn push(
     around: &Surroundings,
     output: Output,
     object: &mut PushObject,
-) -> Result<Exit, Failure> {
+) -> Result<Pushed, Failure> {
     let prepared = Prepared::resolve(settings, around, output, object)?;
     if settings.paths.is_empty() && !settings.allow_empty {
         return Err(nothing_named());
@@ -168,7 +203,7 @@ impl<'a> Prepared<'a> {
         incomplete: bool,
         stop: Option<Stop>,
         object: &mut PushObject,
-    ) -> Result<Exit, Failure> {
+    ) -> Result<Pushed, Failure> {
         let Self { settings, output, identity, target } = self;
         let (label, outcomes) = compose(settings, identity, &target.place, reports);
         let label = Label { incomplete: label.incomplete || incomplete, ..label };
@@ -189,7 +224,7 @@ impl<'a> Prepared<'a> {
             if !settings.json {
                 output.result(&self.plan(object));
             }
-            return Ok(Exit::Success);
+            return Ok(Pushed::unsent());
         }
         object.delivery.bytes = parcel.header.body_bytes();
         if let Some(path) = &settings.seal {
@@ -277,13 +312,13 @@ fn cannot_seal(error: &dyn std::fmt::Display) -> Failure {
     Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
 }
 
-fn seal(path: &Path, parcel: &Parcel, json: bool, output: Output, object: &mut PushObject) -> Result<Exit, Failure> {
+fn seal(path: &Path, parcel: &Parcel, json: bool, output: Output, object: &mut PushObject) -> Result<Pushed, Failure> {
     parcel.seal(path).map_err(|error| cannot_seal(&error))?;
     object.ends(State::Sealed, Exit::Success);
     if !json {
         output.note(&summary::sealed(path, &parcel.header.place));
     }
-    Ok(Exit::Success)
+    Ok(Pushed::unsent())
 }
 
 async fn send(
@@ -292,7 +327,7 @@ async fn send(
     parcel: &Parcel,
     (stop, output): (Stop, Output),
     object: &mut PushObject,
-) -> Result<Exit, Failure> {
+) -> Result<Pushed, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
     let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
@@ -302,18 +337,19 @@ async fn send(
     let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
     let mut courier = Courier::new(opened, settings.deadline.value, stop, output);
     let before = object.warnings.len();
-    courier.hand_over(&outbox, entry, parcel, object).await?;
+    let handed = courier.hand_over(&outbox, entry, parcel, object).await;
     for warning in &object.warnings[before..] {
         output.warning(warning);
     }
+    let mut pushed = Pushed { exit: Exit::Success, sent: Some((courier, handed?)) };
     if settings.fail_on_failed && bad {
         object.exit = Exit::Found.number();
         output.note(
             "this delivery's own report holds failed or errored tests (--fail-on failed): exit 1; it is recorded",
         );
-        return Ok(Exit::Found);
+        pushed.exit = Exit::Found;
     }
-    Ok(Exit::Success)
+    Ok(pushed)
 }
 
 /// Says what its sender should hear, and puts it into the object.

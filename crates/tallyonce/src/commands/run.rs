@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use crate::announce::Announcer;
 use crate::cli::ExitWith;
-use crate::commands::push::{self, Prepared};
+use crate::commands::push::{self, Prepared, Pushed};
 use crate::env::Surroundings;
 use crate::exit::{Code, Exit};
 use crate::failure::{Failure, State};
@@ -40,10 +40,10 @@ pub(crate) async fn run(settings: &RunSettings, around: &Surroundings, output: O
             let finished = ran.finished;
             (ran.deliver(&mut object).await, Some(finished))
         }
-        Ok(None) => (Ok(Exit::Success), None),
+        Ok(None) => (Ok(Pushed::unsent()), None),
         Err(failure) => (Err(failure), None),
     };
-    push::end(&settings.push, announcer, output, &mut object, &result).await;
+    let result = push::end(&settings.push, announcer, output, &mut object, result).await;
     match finished {
         Some(finished) => Ok(close(settings, &finished, &result, output)),
         None => result.map(Code::from),
@@ -83,7 +83,7 @@ fn start<'a>(
 
 impl Ran<'_> {
     /// Delivers what the command wrote, also if it failed: a failure is what people look for.
-    async fn deliver(self, object: &mut PushObject) -> Result<Exit, Failure> {
+    async fn deliver(self, object: &mut PushObject) -> Result<Pushed, Failure> {
         let Self { prepared, watch, finished, signals, output } = self;
         let stop = signals.into_stop();
         let mut command = finished.object();

@@ -1,4 +1,4 @@
-//! `kill -9` of client and server at each of the points k0 to k10, many times each. Whatever was cut, the same push
+//! `kill -9` of client and server at each of the points k0 to k10 and once all is said, many times each. Whatever was cut, the same push
 //! delivered again leaves all of it, once. Needs a program built with the points (`cargo xtask test` does).
 
 use std::sync::Mutex;
@@ -10,9 +10,9 @@ use proof::spawn::{Finished, github_env};
 use crate::world::{PATIENCE, World, count, oracle_agrees, outcome};
 
 /// Points of the three tests here.
-pub(crate) const POINTS: u64 = 18;
+pub(crate) const POINTS: u64 = 20;
 
-/// Kills a point; `TALLYONCE_KILLS` makes it a long run: 280 are 5,040 here, and as many at random times (`random.rs`).
+/// Kills a point; `TALLYONCE_KILLS` makes it a long run: 280 are 5,600 here, and as many at random times (`random.rs`).
 fn kills() -> u64 {
     wanted().unwrap_or(20)
 }
@@ -114,6 +114,9 @@ fn client_dies(point: &CrashPoint, embedded: bool) -> Histogram {
         let (variable, value) = kill_at(point.name);
         let dead = push.clone().env(&variable, value).output().unwrap();
         assert!(dead.was_killed(), "{}: {:?} {}", point.name, dead.code, dead.stderr);
+        // Said, then forgotten: never the other way round.
+        let said = dead.stdout.contains("\"state\"");
+        assert_eq!(said, point.name == "client:said", "{}: {}", point.name, dead.stdout);
         let before = written(&world, seed);
         as_promised(point, before);
         let again = if seed.is_multiple_of(2) && world.outbox_entries() > 0 {
@@ -156,7 +159,7 @@ fn k0_to_k7_kill_the_server() {
 }
 
 #[test]
-fn k8_to_k10_kill_the_client() {
+fn k8_to_k10_and_said_kill_the_client() {
     let points = CRASH_POINTS.iter().filter(|p| p.victim == Victim::Client);
     let work = points.map(|p| Box::new(|| client_dies(p, false)) as Box<dyn FnOnce() -> Histogram + Send>).collect();
     let seen = in_parallel(work);
@@ -167,8 +170,8 @@ fn k8_to_k10_kill_the_client() {
 }
 
 #[test]
-fn k2_to_k6_and_k9_and_k10_kill_an_embedded_push() {
-    let embedded = ["k2", "k3", "k4", "k5", "k6", "k9", "k10"];
+fn k2_to_k6_and_k9_to_said_kill_an_embedded_push() {
+    let embedded = ["k2", "k3", "k4", "k5", "k6", "k9", "k10", "client:said"];
     let points = CRASH_POINTS.iter().filter(|p| embedded.contains(&p.name));
     let work = points.map(|p| Box::new(|| client_dies(p, true)) as Box<dyn FnOnce() -> Histogram + Send>).collect();
     let seen = in_parallel(work);
