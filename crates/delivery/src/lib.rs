@@ -10,6 +10,7 @@ pub mod classify;
 mod clock;
 mod deliver;
 mod destination;
+pub mod foreign;
 mod http;
 mod keep;
 mod outbox;

@@ -23,7 +23,9 @@ pub mod staging;
 pub mod verdict;
 
 pub mod delivery;
+pub mod intent;
 pub mod listing;
+pub mod marker;
 pub mod mutants;
 pub mod problem;
 pub mod receipt;

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::item::ItemName;
 use crate::limits;
 
-/// The verdict of an outcome, worst last in `Ord`, best first.
+/// The verdict of an outcome, ordered by its code.
 ///
 /// `flaky` is not a status: it is a passed outcome with a failed attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Status {

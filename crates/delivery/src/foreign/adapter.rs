@@ -1,0 +1,94 @@
+//! What every product is asked for. An adapter is a table of facts and these calls; what they are used for, strategies know.
+//! An adapter repeats nothing by itself and waits for nothing.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+use super::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, JobId, Row, RowId};
+use super::facts::Facts;
+use super::trouble::Trouble;
+
+/// What became of a batch that was taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The row of each entry, in the order sent; `None` where the answer doesn't say.
+    pub rows: Vec<Option<RowId>>,
+    /// Entries that were refused alone, by their place in the batch, and why. All others were taken.
+    pub refused: Vec<(usize, String)>,
+    /// The product goes on with it: nothing is certain before this job has ended.
+    pub job: Option<JobId>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobEnd {
+    /// Not yet.
+    Open,
+    /// Everything was carried out.
+    Done,
+    /// It failed, as the product says; what it did before that is unknown.
+    Failed(String),
+    /// The product knows no such job any more.
+    Gone,
+}
+
+/// Why a cycle is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Everything is in it.
+    Complete,
+    /// Another one counts instead: nothing may be taken from it.
+    Abandoned,
+}
+
+/// A product.
+///
+/// Every call is one attempt and may be dropped at any moment. A call that is made of several requests says
+/// [`Trouble::Unknown`] if one of them that writes stays without an answer.
+#[async_trait]
+pub trait Adapter: Debug + Send + Sync {
+    /// What is known of it.
+    fn facts(&self) -> &Facts;
+
+    /// The case of each item, in their order. Creates cases where the settings allow it and the product keeps such.
+    ///
+    /// # Errors
+    /// None is known then; creating a case again is avoided by looking for it first.
+    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble>;
+
+    /// Every cycle that carries the wanted id, whoever made it, oldest first.
+    async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble>;
+
+    /// Makes one more cycle. Whether there is one already is the caller's question.
+    async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble>;
+
+    /// Makes cases writable in a cycle where the product wants them added first. Cases that are in it stay as they
+    /// are. Gives those that can't be, and why.
+    async fn add_cases(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble>;
+
+    /// Every row of the cycle for these cases (or for all, if none is named), those without a verdict left out.
+    /// Complete, whatever pages the product gives them in.
+    async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble>;
+
+    /// Writes a batch of at most [`super::Bulk::items_max`] entries. On a product that replaces, only what is replaced.
+    async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble>;
+
+    /// Changes one row to what the entry says.
+    async fn amend(&self, cycle: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble>;
+
+    /// Deletes one row. One that is not there is deleted.
+    async fn delete(&self, cycle: &CycleId, row: &RowId) -> Result<(), Trouble>;
+
+    /// Looks after a job.
+    async fn poll(&self, job: &JobId) -> Result<JobEnd, Trouble> {
+        let _ = job;
+        Ok(JobEnd::Done)
+    }
+
+    /// Ends a cycle, where the product has such a thing.
+    async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble>;
+
+    /// Deletes a cycle with all that is in it.
+    async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble>;
+}

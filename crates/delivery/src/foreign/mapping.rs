@@ -1,0 +1,164 @@
+//! From items to cases: ids in names and properties, and several items of one case as one entry.
+//! Must not know products: an adapter says how its ids look.
+
+use std::collections::BTreeMap;
+
+use domain::marker::{ContentTag, Marker, WriteId};
+use domain::{DurationUs, Ordinal, Outcome, ProjectId, PushKey, Status};
+
+use super::entry::{Case, CaseId, CaseWanted, Entry};
+
+/// Most characters of an entry's message.
+const MESSAGE_CHARS_MAX: usize = 4000;
+
+/// How a product's ids of cases look in names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdShape {
+    /// Letters and a number: `C123`.
+    Prefixed(&'static str),
+    /// A project's key, a dash, letters (often none) and a number: `SHOP-12`, `SHOP-T12`.
+    Dashed(&'static str),
+}
+
+/// The case that an item names by itself: the mapping file first, then its properties, then its name.
+pub fn named(wanted: &CaseWanted<'_>, shape: IdShape) -> Option<CaseId> {
+    if let Some(mapped) = wanted.mapped {
+        return Some(mapped.clone());
+    }
+    let mut texts = wanted.external_ids.iter().map(String::as_str).chain([wanted.item.name()]);
+    texts.find_map(|text| ids_in(text, shape).into_iter().next()).map(CaseId::new)
+}
+
+/// The ids in a text, in their order: whole words only, so that `AC12` and `C12b` hold none of `C…`.
+pub fn ids_in(text: &str, shape: IdShape) -> Vec<String> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+    // `[C12]_adds` and `C12-adds` are written too: a word may end at a dash or a low line.
+    let candidates = words.flat_map(|word| match shape {
+        IdShape::Prefixed(_) => word.split(['-', '_']).map(str::to_owned).collect::<Vec<_>>(),
+        IdShape::Dashed(_) => dashed_words(word),
+    });
+    candidates.filter(|word| is_id(word, shape)).collect()
+}
+
+/// `SHOP-12_adds` and `@SHOP-12`: the longest beginnings of a word that could be a dashed id.
+fn dashed_words(word: &str) -> Vec<String> {
+    let Some((key, rest)) = word.split_once('-') else { return Vec::new() };
+    let number: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+    vec![format!("{key}-{number}")]
+}
+
+fn is_id(word: &str, shape: IdShape) -> bool {
+    let number = match shape {
+        IdShape::Prefixed(prefix) => word.strip_prefix(prefix),
+        IdShape::Dashed(letters) => word.split_once('-').and_then(|(key, rest)| {
+            let proper = key.starts_with(|c: char| c.is_ascii_uppercase())
+                && key.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+            rest.strip_prefix(letters).filter(|_| proper)
+        }),
+    };
+    number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What [`fold`] needs of the push.
+#[derive(Debug, Clone, Copy)]
+pub struct Fold<'a> {
+    /// The project.
+    pub project: &'a ProjectId,
+    /// The push.
+    pub key: &'a PushKey,
+    /// The attempt, if known.
+    pub ordinal: Option<Ordinal>,
+    /// When it was recorded, milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// One entry a case, by case: several items of one case count once, with the worst verdict, and all of them are named.
+pub fn fold(push: Fold<'_>, outcomes: Vec<(Outcome, Case)>) -> Vec<Entry> {
+    let mut by_case: BTreeMap<CaseId, (Case, Vec<Outcome>)> = BTreeMap::new();
+    for (outcome, case) in outcomes {
+        by_case.entry(case.id.clone()).or_insert_with(|| (case, Vec::new())).1.push(outcome);
+    }
+    by_case.into_values().map(|(case, outcomes)| entry(push, case, outcomes)).collect()
+}
+
+fn entry(push: Fold<'_>, case: Case, mut outcomes: Vec<Outcome>) -> Entry {
+    // Not in the order of the report: it may differ from delivery to delivery.
+    outcomes.sort_by_cached_key(|outcome| outcome.item.encoded().to_vec());
+    let status = outcomes.iter().map(|outcome| outcome.status).max_by_key(|status| status.badness());
+    let verdicts: Vec<Status> = outcomes
+        .iter()
+        .flat_map(|outcome| outcome.attempts.iter().map(|attempt| attempt.status).chain([outcome.status]))
+        .collect();
+    let durations = outcomes.iter().filter_map(|outcome| outcome.duration_us).map(|duration| duration.0);
+    let duration_us = durations.reduce(u64::saturating_add).map(DurationUs);
+    let marker = Marker {
+        write: WriteId::of(push.project, push.key, case.id.as_str()),
+        content: ContentTag::of(&verdicts),
+        ordinal: push.ordinal,
+    };
+    Entry {
+        case: case.id,
+        title: case.title,
+        status: status.unwrap_or(Status::Errored),
+        duration_us,
+        message: message(&outcomes),
+        at_ms: push.at_ms,
+        items: outcomes.into_iter().map(|outcome| outcome.item).collect(),
+        marker,
+    }
+}
+
+fn message(outcomes: &[Outcome]) -> Option<String> {
+    let text = match outcomes {
+        [one] => one.message.clone().unwrap_or_default(),
+        several => several.iter().map(line).collect::<Vec<_>>().join("\n"),
+    };
+    let text: String = text.trim().chars().take(MESSAGE_CHARS_MAX).collect();
+    (!text.is_empty()).then_some(text)
+}
+
+fn line(outcome: &Outcome) -> String {
+    match &outcome.message {
+        Some(message) => format!("{}: {}: {message}", outcome.item, outcome.status),
+        None => format!("{}: {}", outcome.item, outcome.status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ItemName;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_whole_words() {
+        let c = IdShape::Prefixed("C");
+        assert_eq!(ids_in("C12 adds [C13] and C14_more", c), ["C12", "C13", "C14"]);
+        assert_eq!(ids_in("AC12 C12b c12 C C-1", c), Vec::<String>::new());
+        assert_eq!(ids_in("@SHOP-12 SHOP-13_adds (A_B1-7)", IdShape::Dashed("")), ["SHOP-12", "SHOP-13", "A_B1-7"]);
+        assert_eq!(ids_in("shop-12 SHOP-T12 UTF-8x 1A-2", IdShape::Dashed("")), Vec::<String>::new());
+        assert_eq!(ids_in("[P-T5] P-5", IdShape::Dashed("T")), ["P-T5"]);
+    }
+
+    fn outcome(name: &str, status: Status) -> Outcome {
+        serde_json::from_value(serde_json::json!({
+            "item": {"name": name}, "status": status.word(), "duration_us": 5, "message": "m"
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn several_items_of_a_case_count_once_as_the_worst_in_any_order() {
+        let (project, key) = (ProjectId::parse("shop").unwrap(), PushKey::parse("run:1").unwrap());
+        let push = Fold { project: &project, key: &key, ordinal: None, at_ms: 1 };
+        let case = || Case { id: CaseId::new("C1"), title: "adds".to_owned() };
+        let (a, b) = (outcome("a", Status::Passed), outcome("b", Status::Failed));
+        let one = fold(push, vec![(a.clone(), case()), (b.clone(), case())]);
+        let two = fold(push, vec![(b, case()), (a, case())]);
+        assert_eq!(one, two);
+        assert_eq!(one.len(), 1);
+        assert_eq!((one[0].status, one[0].duration_us), (Status::Failed, Some(DurationUs(10))));
+        assert_eq!(one[0].message.as_deref(), Some("a: passed: m\nb: failed: m"));
+        assert_eq!(one[0].items, [ItemName::new(None::<&str>, None, "a"), ItemName::new(None::<&str>, None, "b")]);
+    }
+}

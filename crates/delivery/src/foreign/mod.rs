@@ -1,0 +1,29 @@
+//! Repositories that have no push keys: adapters that say what a product does, and strategies, written once over all of
+//! them, that record effectively once all the same (design, section 9).
+//! Must not know our store's tables, read the environment, or print.
+//!
+//! Read `adapter` first (what every product is asked for), then `facts` (what is to be known of it), then `strategy`.
+
+mod adapter;
+mod caller;
+mod entry;
+mod facts;
+pub mod kinds;
+mod mapping;
+mod options;
+mod settings;
+mod trouble;
+
+pub use adapter::{Adapter, Closing, JobEnd, Written};
+pub use caller::{Call, Caller, Nature};
+pub use entry::{
+    Case, CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, JobId, Row, RowId, RowStatus,
+};
+pub use facts::{
+    Bulk, Facts, KeyOnWrite, Kind, MarkerFacts, MarkerLevel, Race, Rate, Repair, Strategy, VerdictRule, Visible,
+};
+pub use kinds::{OpenError, open};
+pub use mapping::{Fold, IdShape, fold, ids_in, named};
+pub use options::{OptionError, Options};
+pub use settings::{CyclePer, TargetName, TargetSettings};
+pub use trouble::{Trouble, json, judge};

@@ -1,0 +1,203 @@
+//! What a forwarder means to write into a repository without keys, and how far that is: the states of an intent and every
+//! step between them (`facts/idempotency.md`, 4.1). Must not know repositories, time or how intents are kept.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How far an intent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IntentState {
+    /// Nothing of it has left.
+    Planned,
+    /// It may be leaving right now. Whoever finds it so after a crash must take it for [`IntentState::Unknown`].
+    Sending,
+    /// The repository has confirmed it.
+    Acked,
+    /// The repository refused it: nothing of it is there.
+    Rejected,
+    /// It was sent, and no answer says what became of it.
+    Unknown,
+    /// It is being read back.
+    Reconciling,
+    /// Reading back showed it, whole.
+    Found,
+    /// Reading back showed twice that it, or a part of it, is not there; that part may be sent again.
+    Absent,
+    /// A person has to look: reading back contradicts itself, or the repository can't be read.
+    Parked,
+}
+
+impl IntentState {
+    /// All, in the order of the design.
+    pub const ALL: [IntentState; 9] = [
+        IntentState::Planned,
+        IntentState::Sending,
+        IntentState::Acked,
+        IntentState::Rejected,
+        IntentState::Unknown,
+        IntentState::Reconciling,
+        IntentState::Found,
+        IntentState::Absent,
+        IntentState::Parked,
+    ];
+
+    /// The word in JSON, tables and on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            IntentState::Planned => "planned",
+            IntentState::Sending => "sending",
+            IntentState::Acked => "acked",
+            IntentState::Rejected => "rejected",
+            IntentState::Unknown => "unknown",
+            IntentState::Reconciling => "reconciling",
+            IntentState::Found => "found",
+            IntentState::Absent => "absent",
+            IntentState::Parked => "parked",
+        }
+    }
+
+    /// True once nobody has to do anything by itself any more.
+    pub fn is_settled(self) -> bool {
+        matches!(self, IntentState::Acked | IntentState::Rejected | IntentState::Found | IntentState::Parked)
+    }
+
+    /// True while it may be written though nobody has seen it.
+    pub fn is_uncertain(self) -> bool {
+        use IntentState::{Parked, Reconciling, Sending, Unknown};
+        matches!(self, Sending | Unknown | Reconciling | Parked)
+    }
+
+    /// Where an event leads; `None` if it cannot happen in this state.
+    ///
+    /// The rule that everything hangs on: from [`IntentState::Unknown`] no way leads to [`IntentState::Sending`] but
+    /// through [`IntentState::Absent`].
+    pub fn after(self, event: IntentEvent) -> Option<IntentState> {
+        use IntentEvent as E;
+        use IntentState as S;
+        Some(match (self, event) {
+            (S::Planned | S::Absent, E::Sent) => S::Sending,
+            (S::Planned, E::Seen) => S::Found,
+            (S::Planned | S::Absent, E::Refused) => S::Rejected,
+            (S::Sending, E::Confirmed) => S::Acked,
+            (S::Sending, E::Refused) => S::Rejected,
+            (S::Sending, E::NoEffect) => S::Planned,
+            (S::Sending, E::Silence | E::Found) => S::Unknown,
+            (S::Unknown, E::Found) => S::Unknown,
+            (S::Unknown, E::ReadsBack) => S::Reconciling,
+            (S::Reconciling, E::Found | E::Silence) => S::Unknown,
+            (S::Reconciling, E::Seen) => S::Found,
+            (S::Reconciling, E::Missing) => S::Absent,
+            (S::Planned | S::Sending | S::Unknown | S::Reconciling | S::Absent, E::GivenUp) => S::Parked,
+            (S::Parked, E::Resumed) => S::Unknown,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for IntentState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl FromStr for IntentState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        IntentState::ALL.into_iter().find(|state| state.word() == text).ok_or_else(|| {
+            let words: Vec<&str> = IntentState::ALL.iter().map(|state| state.word()).collect();
+            format!("unknown state {text:?}; one of {}", words.join(", "))
+        })
+    }
+}
+
+/// What happens to an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntentEvent {
+    /// It is about to be sent: noted before the first byte leaves.
+    Sent,
+    /// The answer says that it is written.
+    Confirmed,
+    /// The answer says that it is not written, and never will be as it is.
+    Refused,
+    /// It surely had no effect: no byte left, or the repository said that it did nothing yet.
+    NoEffect,
+    /// No answer, or none that says what became of it.
+    Silence,
+    /// Somebody finds it after a crash, of whoever had it before.
+    Found,
+    /// The quiet time is over: it is read back.
+    ReadsBack,
+    /// It is there, whole.
+    Seen,
+    /// It, or a part of it, was not there in two readings.
+    Missing,
+    /// The budget is spent, or what is read contradicts itself.
+    GivenUp,
+    /// A person says: look again.
+    Resumed,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const EVENTS: [IntentEvent; 11] = [
+        IntentEvent::Sent,
+        IntentEvent::Confirmed,
+        IntentEvent::Refused,
+        IntentEvent::NoEffect,
+        IntentEvent::Silence,
+        IntentEvent::Found,
+        IntentEvent::ReadsBack,
+        IntentEvent::Seen,
+        IntentEvent::Missing,
+        IntentEvent::GivenUp,
+        IntentEvent::Resumed,
+    ];
+
+    /// All states that can be reached without passing `barrier`.
+    fn reachable(from: IntentState, barrier: IntentState) -> BTreeSet<IntentState> {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(state) = open.pop() {
+            for next in EVENTS.iter().filter_map(|event| state.after(*event)) {
+                if next != barrier && seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn what_may_be_written_is_never_sent_again_before_it_was_missing_twice() {
+        for state in [IntentState::Unknown, IntentState::Reconciling, IntentState::Parked] {
+            assert!(!reachable(state, IntentState::Absent).contains(&IntentState::Sending), "{state}");
+        }
+    }
+
+    #[test]
+    fn every_open_state_can_end_and_no_end_but_parked_goes_on() {
+        for state in IntentState::ALL {
+            let next: Vec<_> = EVENTS.iter().filter_map(|event| state.after(*event)).collect();
+            if state.is_settled() {
+                assert_eq!(next, if state == IntentState::Parked { vec![IntentState::Unknown] } else { vec![] });
+            } else {
+                assert!(next.contains(&IntentState::Parked), "{state} can be parked");
+            }
+        }
+    }
+
+    #[test]
+    fn words_come_back() {
+        for state in IntentState::ALL {
+            assert_eq!(state.word().parse(), Ok(state));
+        }
+        assert!("sent".parse::<IntentState>().unwrap_err().contains("planned, sending"));
+    }
+}
