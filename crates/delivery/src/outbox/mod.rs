@@ -174,10 +174,12 @@ fn identity(header: &Header) -> String {
     format!("-{}-{}{SUFFIX}", &key[..16], &content[..16])
 }
 
-/// True for a file that was being written in place of an entry that is there.
+/// True for a file that was being written for a push that has an entry, under whatever number.
 fn is_left_beside(name: &str, names: &[String]) -> bool {
     let Some((entry, rest)) = name.split_once(SUFFIX) else { return false };
-    rest.ends_with(TEMPORARY_SUFFIX) && names.iter().any(|other| other.strip_suffix(SUFFIX) == Some(entry))
+    let Some((_, push)) = entry.split_once('-') else { return false };
+    let mut entries = names.iter().filter_map(|other| other.strip_suffix(SUFFIX)?.split_once('-'));
+    rest.ends_with(TEMPORARY_SUFFIX) && entries.any(|(_, of)| of == push)
 }
 
 /// The number in front of a name.

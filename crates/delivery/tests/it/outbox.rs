@@ -60,12 +60,16 @@ fn what_a_killed_writer_left_beside_an_entry_is_no_second_one() {
     let (_keep, outbox) = open();
     let entry = outbox.put(&pack(push())).unwrap();
     let name = entry.path().file_name().unwrap().to_str().unwrap();
+    let (_, push) = name.split_once('-').unwrap();
     let beside = outbox.folder().join(format!("{name}.77.tmp"));
+    // One that died before its entry had a number of its own.
+    let before = outbox.folder().join(format!("00000000-{push}.78.tmp"));
     fs::copy(entry.path(), &beside).unwrap();
+    fs::copy(entry.path(), &before).unwrap();
     let (entries, broken) = outbox.entries().unwrap();
     assert_eq!((entries.len(), broken.len()), (1, 0), "delivered, and said, once");
     assert_eq!(entries[0].path(), entry.path());
-    assert!(!beside.exists(), "nothing stays behind once the entry goes");
+    assert!(!beside.exists() && !before.exists(), "nothing stays behind once the entry goes");
     // Alone it is all that is left of a push.
     fs::rename(entry.path(), &beside).unwrap();
     assert_eq!(outbox.entries().unwrap().0.len(), 1);
