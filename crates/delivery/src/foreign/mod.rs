@@ -11,7 +11,9 @@ mod facts;
 pub mod kinds;
 mod mapping;
 mod options;
+mod paging;
 mod settings;
+mod text;
 mod trouble;
 
 pub use adapter::{Adapter, Closing, JobEnd, Written};
