@@ -209,17 +209,15 @@ impl TestRail {
             MarkerField::Comment => comment,
             MarkerField::Own(field) => outcome.field(field).unwrap_or_default(),
         };
+        let (marker, comment) = (Marker::find(marked), without_marker(comment));
+        let shown = [Some(comment.as_str()), outcome.field("elapsed"), outcome.field("defects")].into_iter().flatten();
         Some(Row {
             id: RowId::new(outcome.id.to_string()),
             case: CaseId::new(case.to_string()),
             status: ours.map_or_else(|| RowStatus::Other(status.to_string()), RowStatus::Is),
-            marker: Marker::find(marked),
+            marker,
             at_ms: outcome.created_on.map(|seconds| seconds.saturating_mul(1000)),
-            text: without_marker(
-                &[Some(comment), outcome.field("elapsed"), outcome.field("defects")]
-                    .map(Option::unwrap_or_default)
-                    .join("\n"),
-            ),
+            text: shown.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n"),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Calls and answers of the API: addresses, pages in both shapes, members. Must not know what they are used for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -38,11 +40,14 @@ impl Api {
 
     /// One call, its answer as JSON.
     pub(super) async fn call(&self, call: Call) -> Result<Value, Trouble> {
-        match self.0.call(call, words).await {
+        let product_s = AtomicBool::new(false);
+        let noting = |answer: &Answer| words(answer).inspect(|_| product_s.store(true, Ordering::Relaxed));
+        match self.0.call(call, noting).await {
             // The product uses 409 for its maintenance alone, and does nothing meanwhile.
-            Err(Trouble::Exists(what)) if !what.contains("not an answer of the product's form") => {
+            Err(Trouble::Exists(what)) if product_s.into_inner() => {
                 Err(Trouble::Wait { what: format!("maintenance: {what}"), after_ms: MAINTENANCE_WAIT_MS })
             }
+            Err(Trouble::Exists(what)) => Err(Trouble::Unknown(what)),
             answered => json(&answered?),
         }
     }
