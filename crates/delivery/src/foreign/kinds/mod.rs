@@ -1,5 +1,7 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod testrail;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -32,6 +34,7 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::Testrail => Some(&testrail::FACTS),
         _ => None,
     }
 }
@@ -46,8 +49,9 @@ pub fn open(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
-    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
+    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
+        Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
