@@ -1,5 +1,12 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod allure;
+mod azure;
+mod caseless;
+mod qase;
+mod reportportal;
+mod testmo;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -32,6 +39,11 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::Qase => Some(&qase::FACTS),
+        Kind::Testmo => Some(&testmo::FACTS),
+        Kind::Reportportal => Some(&reportportal::FACTS),
+        Kind::Azure => Some(&azure::FACTS),
+        Kind::Allure => Some(&allure::FACTS),
         _ => None,
     }
 }
@@ -46,8 +58,13 @@ pub fn open(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
-    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
+    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
+        Kind::Qase => Ok(Arc::new(qase::open(settings, caller)?)),
+        Kind::Testmo => Ok(Arc::new(testmo::open(settings, caller)?)),
+        Kind::Reportportal => Ok(Arc::new(reportportal::open(settings, caller, clock)?)),
+        Kind::Azure => Ok(Arc::new(azure::open(settings, caller, clock)?)),
+        Kind::Allure => Ok(Arc::new(allure::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
