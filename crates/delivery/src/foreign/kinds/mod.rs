@@ -1,6 +1,12 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
 mod testrail;
+mod allure;
+mod azure;
+mod caseless;
+mod qase;
+mod reportportal;
+mod testmo;
 
 use std::sync::Arc;
 
@@ -35,6 +41,11 @@ pub enum OpenError {
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
         Kind::Testrail => Some(&testrail::FACTS),
+        Kind::Qase => Some(&qase::FACTS),
+        Kind::Testmo => Some(&testmo::FACTS),
+        Kind::Reportportal => Some(&reportportal::FACTS),
+        Kind::Azure => Some(&azure::FACTS),
+        Kind::Allure => Some(&allure::FACTS),
         _ => None,
     }
 }
@@ -52,6 +63,11 @@ pub fn open(
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
         Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
+        Kind::Qase => Ok(Arc::new(qase::open(settings, caller)?)),
+        Kind::Testmo => Ok(Arc::new(testmo::open(settings, caller)?)),
+        Kind::Reportportal => Ok(Arc::new(reportportal::open(settings, caller, clock)?)),
+        Kind::Azure => Ok(Arc::new(azure::open(settings, caller, clock)?)),
+        Kind::Allure => Ok(Arc::new(allure::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
