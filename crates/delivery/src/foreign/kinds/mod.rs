@@ -1,5 +1,11 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod jira;
+mod xray_cloud;
+mod xray_server;
+mod zephyr_cloud;
+mod zephyr_server;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -32,6 +38,10 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::XrayCloud => Some(&xray_cloud::FACTS),
+        Kind::XrayServer => Some(&xray_server::FACTS),
+        Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
+        Kind::ZephyrServer => Some(&zephyr_server::FACTS),
         _ => None,
     }
 }
@@ -48,6 +58,10 @@ pub fn open(
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
     match settings.kind {
+        Kind::XrayCloud => Ok(Arc::new(xray_cloud::open(settings, caller)?)),
+        Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
+        Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
+        Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
