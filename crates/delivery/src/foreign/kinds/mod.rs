@@ -7,6 +7,11 @@ mod caseless;
 mod qase;
 mod reportportal;
 mod testmo;
+mod jira;
+mod xray_cloud;
+mod xray_server;
+mod zephyr_cloud;
+mod zephyr_server;
 
 use std::sync::Arc;
 
@@ -46,6 +51,10 @@ pub fn facts(kind: Kind) -> Option<&'static Facts> {
         Kind::Reportportal => Some(&reportportal::FACTS),
         Kind::Azure => Some(&azure::FACTS),
         Kind::Allure => Some(&allure::FACTS),
+        Kind::XrayCloud => Some(&xray_cloud::FACTS),
+        Kind::XrayServer => Some(&xray_server::FACTS),
+        Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
+        Kind::ZephyrServer => Some(&zephyr_server::FACTS),
         _ => None,
     }
 }
@@ -68,6 +77,10 @@ pub fn open(
         Kind::Reportportal => Ok(Arc::new(reportportal::open(settings, caller, clock)?)),
         Kind::Azure => Ok(Arc::new(azure::open(settings, caller, clock)?)),
         Kind::Allure => Ok(Arc::new(allure::open(settings, caller)?)),
+        Kind::XrayCloud => Ok(Arc::new(xray_cloud::open(settings, caller)?)),
+        Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
+        Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
+        Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
