@@ -1,5 +1,12 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod kiwi;
+mod nitrate;
+mod tcms;
+mod testlink;
+mod texts;
+mod xmlrpc;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -32,6 +39,9 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::Kiwi => Some(&kiwi::FACTS),
+        Kind::Nitrate => Some(&nitrate::FACTS),
+        Kind::Testlink => Some(&testlink::FACTS),
         _ => None,
     }
 }
@@ -48,6 +58,9 @@ pub fn open(
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
     match settings.kind {
+        Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
+        Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),
+        Kind::Testlink => Ok(Arc::new(testlink::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
