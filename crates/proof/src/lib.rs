@@ -9,3 +9,4 @@ pub mod oracle;
 pub mod proxy;
 pub mod rng;
 pub mod spawn;
+pub mod stubs;

@@ -5,7 +5,7 @@ mod door;
 mod fault;
 mod plan;
 mod relay;
-mod wire;
+pub(crate) mod wire;
 
 pub use door::FaultProxy;
 pub use fault::{Event, Fault};

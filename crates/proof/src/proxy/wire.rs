@@ -41,6 +41,11 @@ impl Head {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// All headers, names in lower case, in the order sent.
+    pub(crate) fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
     /// Names another host than the sender did. A message without a host stays without one.
     pub(crate) fn set_host(&mut self, host: &str) {
         let mut raw = Vec::with_capacity(self.raw.len() + host.len());
@@ -126,6 +131,25 @@ impl Body {
                     self.0 = Framing::Length(0);
                 }
                 Ok(Some(text))
+            }
+        }
+    }
+
+    /// The content alone, in memory: chunks are joined, their sizes and the trailers left out.
+    pub(crate) async fn content<R: AsyncBufRead + Unpin>(&mut self, from: &mut R) -> io::Result<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            let before = self.0;
+            let Some(piece) = self.piece(from).await? else { return Ok(content) };
+            let wanted = match before {
+                Framing::Length(_) | Framing::UntilClose => piece.len(),
+                // The line end after a chunk is no content.
+                Framing::ChunkData(left) => usize::try_from(left.saturating_sub(2)).unwrap_or(usize::MAX),
+                Framing::ChunkSize | Framing::Trailers => 0,
+            };
+            content.extend_from_slice(&piece[..piece.len().min(wanted)]);
+            if content.len() > BODY_MAX {
+                return Err(bad("body larger than what is buffered"));
             }
         }
     }
