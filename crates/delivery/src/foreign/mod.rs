@@ -12,7 +12,9 @@ mod forward;
 pub mod kinds;
 mod mapping;
 mod options;
+mod paging;
 mod settings;
+mod text;
 mod trouble;
 
 pub use adapter::{Adapter, Closing, JobEnd, Written};

@@ -4,7 +4,8 @@ mod kiwi;
 mod nitrate;
 mod tcms;
 mod testlink;
-mod texts;
+mod testrail;
+mod times;
 mod xmlrpc;
 
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub fn facts(kind: Kind) -> Option<&'static Facts> {
         Kind::Kiwi => Some(&kiwi::FACTS),
         Kind::Nitrate => Some(&nitrate::FACTS),
         Kind::Testlink => Some(&testlink::FACTS),
+        Kind::Testrail => Some(&testrail::FACTS),
         _ => None,
     }
 }
@@ -56,11 +58,12 @@ pub fn open(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
-    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
+    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
         Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
         Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),
         Kind::Testlink => Ok(Arc::new(testlink::open(settings, caller)?)),
+        Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))

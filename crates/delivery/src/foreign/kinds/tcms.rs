@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use domain::{ItemName, Status};
 
-use super::texts::{cut, number_after};
 use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted, RowStatus};
+use crate::foreign::mapping::number_after;
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::cut;
 
 /// How people write the number of a case.
 const PREFIX: &str = "TC";

@@ -6,11 +6,12 @@ use domain::marker::{Found, Marker};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::texts::{comment, utc, utc_ms};
+use super::super::times::{utc, utc_ms};
 use super::Kiwi;
 use super::rpc::{Ask, ask, parsed};
 use crate::foreign::adapter::Written;
 use crate::foreign::entry::{CaseId, Entry, Row, RowId, RowStatus};
+use crate::foreign::text::above;
 use crate::foreign::trouble::{Trouble, before_writing};
 
 /// What our links are called.
@@ -233,16 +234,17 @@ impl Kiwi {
 
     /// The message, for people. Comments are only ever appended, so those that are there are read first.
     async fn put_comments(&self, unmarked: &[&Placed<'_>]) -> Result<(), Trouble> {
-        let telling: Vec<_> = unmarked.iter().filter(|place| place.entry.message.is_some()).collect();
+        let telling: Vec<(&Placed<'_>, &str)> =
+            unmarked.iter().filter_map(|place| Some((*place, place.entry.message.as_deref()?))).collect();
         let asks: Vec<Ask> =
-            telling.iter().map(|place| ask("TestExecution.get_comments", json!([place.execution.id]))).collect();
+            telling.iter().map(|(place, _)| ask("TestExecution.get_comments", json!([place.execution.id]))).collect();
+        let said = self.rpc.read(&asks).await.map_err(|trouble| half_done(&trouble))?;
         let mut new = Vec::new();
-        for (said, place) in self.rpc.read(&asks).await.map_err(|trouble| half_done(&trouble))?.into_iter().zip(telling)
-        {
-            let marker = Found::Whole(place.entry.marker);
+        for (said, (place, message)) in said.into_iter().zip(telling) {
+            let marker = place.entry.marker;
             let comments: Vec<Comment> = parsed(said)?;
-            if comments.iter().all(|comment| Marker::find(&comment.comment) != marker) {
-                let text = comment(place.entry, COMMENT_CHARS_MAX);
+            if comments.iter().all(|comment| Marker::find(&comment.comment) != Found::Whole(marker)) {
+                let text = above(message, &marker.to_string(), COMMENT_CHARS_MAX);
                 new.push(ask("TestExecution.add_comment", json!([place.execution.id, text])));
             }
         }

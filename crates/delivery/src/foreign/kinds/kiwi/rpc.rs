@@ -120,7 +120,7 @@ impl Rpc {
     }
 
     async fn post(&self, nature: Nature, asks: &[Ask], session: Option<&str>) -> Result<Vec<Said>, Trouble> {
-        // Kiwi takes a call numbered 0 for one that wants no answer.
+        // From 1: versions of Kiwi take a call numbered 0 for one that wants no answer.
         let calls: Vec<Value> = (1_u64..)
             .zip(asks)
             .map(|(id, ask)| json!({"jsonrpc": "2.0", "id": id, "method": ask.method, "params": ask.params}))

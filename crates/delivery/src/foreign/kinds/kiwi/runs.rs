@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::texts::cut;
 use super::rpc::{ask, parsed};
 use super::{Kiwi, Plan, number};
 use crate::foreign::adapter::Closing;
 use crate::foreign::entry::{CycleFound, CycleId, CycleWanted};
+use crate::foreign::text::cut;
 use crate::foreign::trouble::Trouble;
 
 /// Most characters of a run's summary that we write; the product sets no bound.

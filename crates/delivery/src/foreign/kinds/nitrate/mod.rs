@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use super::OpenError;
 use super::tcms::{By, Known, LookUp, Statuses, look_ups};
-use super::texts::{utc_ms, without_marker};
+use super::times::utc_ms;
 use crate::foreign::adapter::{Adapter, Closing, Written};
 use crate::foreign::caller::Caller;
 use crate::foreign::entry::{
@@ -28,6 +28,7 @@ use crate::foreign::facts::{
     Bulk, Facts, KeyOnWrite, Kind, MarkerFacts, MarkerLevel, Race, Repair, Strategy, VerdictRule, Visible,
 };
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::without_marker;
 use crate::foreign::trouble::{Trouble, before_writing};
 use rpc::{Rpc, parsed};
 
@@ -258,7 +259,7 @@ impl Adapter for Nitrate {
                 status,
                 marker,
                 at_ms: row.close_date.as_deref().and_then(utc_ms),
-                text: without_marker(&notes, marker),
+                text: without_marker(&notes),
             });
         }
         Ok(rows)

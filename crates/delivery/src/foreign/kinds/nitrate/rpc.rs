@@ -1,5 +1,6 @@
 //! Calls to Nitrate: XML-RPC, one at a time, behind a session. Must not know what is called.
 
+use domain::Cause;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -58,8 +59,14 @@ impl Rpc {
         let session = match said {
             Ok(Value::String(session)) if !session.is_empty() => session,
             Ok(_) => return Err(Trouble::Denied(format!("Auth.login as {} gives no session", self.user))),
-            // Nothing but the login was sent.
-            Err(trouble) => return Err(crate::foreign::trouble::before_writing(trouble)),
+            // Newer Pythons answer a wrong password by status 500. Whatever it was: nothing but the login was sent.
+            Err(Trouble::Unknown(what)) => {
+                return Err(Trouble::NotSent(Cause::new(format!(
+                    "Auth.login as {} (wrong password?): {what}",
+                    self.user
+                ))));
+            }
+            Err(trouble) => return Err(trouble),
         };
         *kept = Some(session.clone());
         Ok(session)

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::texts::cut;
 use super::rpc::parsed;
 use super::{Nitrate, number};
 use crate::foreign::adapter::Closing;
 use crate::foreign::entry::{CycleFound, CycleId, CycleWanted};
+use crate::foreign::text::cut;
 use crate::foreign::trouble::{Trouble, before_writing};
 
 /// Most characters of a run's summary that we write.

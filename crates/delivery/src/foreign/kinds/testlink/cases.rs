@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::ItemName;
 use serde_json::{Value, json};
 
-use super::super::texts::{cut, number_after};
 use super::super::xmlrpc::text;
 use super::{Place, TestLink, elements, first, is_true, number};
 use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted};
+use crate::foreign::mapping::number_after;
+use crate::foreign::text::cut;
 use crate::foreign::trouble::{Trouble, before_writing};
 
 /// Most characters of a test case's name.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::OpenError;
-use super::texts::{cut, utc_ms, without_marker};
+use super::times::utc_ms;
 use super::xmlrpc::{text, whole};
 use crate::foreign::adapter::{Adapter, Closing, Written};
 use crate::foreign::caller::Caller;
@@ -25,6 +25,7 @@ use crate::foreign::facts::{
 };
 use crate::foreign::options::OptionError;
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::{cut, holds_tag, without_marker};
 use crate::foreign::trouble::{Trouble, before_writing};
 use rpc::Rpc;
 
@@ -179,7 +180,7 @@ impl TestLink {
             },
             marker,
             at_ms: utc_ms(&text(&row["execution_ts"])),
-            text: without_marker(&notes, marker),
+            text: without_marker(&notes),
         }
     }
 
@@ -267,7 +268,7 @@ impl Adapter for TestLink {
         let builds = self.rpc.read("tl.getBuildsForTestPlan", json!({"testplanid": place.plan})).await?;
         let is_wanted = |row: &&Value| match &wanted.given {
             Some(given) => text(&row["id"]) == given.as_str() || text(&row["name"]) == given.as_str(),
-            None => text(&row["name"]).contains(&wanted.tag()),
+            None => holds_tag(&text(&row["name"]), &wanted.tag()),
         };
         let mut found: Vec<(i64, CycleFound)> = elements(&builds)
             .filter(is_wanted)
