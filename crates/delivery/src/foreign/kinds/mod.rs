@@ -1,5 +1,9 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod kiwi;
+mod nitrate;
+mod tcms;
+mod testlink;
 mod testrail;
 mod allure;
 mod azure;
@@ -12,6 +16,8 @@ mod xray_cloud;
 mod xray_server;
 mod zephyr_cloud;
 mod zephyr_server;
+mod times;
+mod xmlrpc;
 
 use std::sync::Arc;
 
@@ -45,6 +51,9 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::Kiwi => Some(&kiwi::FACTS),
+        Kind::Nitrate => Some(&nitrate::FACTS),
+        Kind::Testlink => Some(&testlink::FACTS),
         Kind::Testrail => Some(&testrail::FACTS),
         Kind::Qase => Some(&qase::FACTS),
         Kind::Testmo => Some(&testmo::FACTS),
@@ -71,6 +80,9 @@ pub fn open(
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
+        Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
+        Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),
+        Kind::Testlink => Ok(Arc::new(testlink::open(settings, caller)?)),
         Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
         Kind::Qase => Ok(Arc::new(qase::open(settings, caller)?)),
         Kind::Testmo => Ok(Arc::new(testmo::open(settings, caller)?)),
