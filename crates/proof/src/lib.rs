@@ -7,5 +7,6 @@ pub mod history;
 pub mod kill;
 pub mod oracle;
 pub mod proxy;
+pub mod rigs;
 pub mod rng;
 pub mod spawn;
