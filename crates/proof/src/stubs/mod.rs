@@ -25,6 +25,7 @@
 //! `rigs/clients` and `tests/stubs/clients.rs`.
 
 mod fault;
+mod jql;
 mod kernel;
 mod message;
 mod quirks;
@@ -33,6 +34,9 @@ mod serve;
 mod shared;
 pub mod testrail;
 mod vendor;
+pub mod xray;
+pub mod zephyr_cloud;
+pub mod zephyr_server;
 
 pub use fault::{Admin, Fault, JobFate, Plan, RetryAfter, Select, When};
 pub use kernel::{Door, Stub};
@@ -42,3 +46,6 @@ pub use rows::{JobState, Jobs, Repeat, Row, Rows, Rule, Told};
 pub use shared::Event;
 pub use testrail::TestRail;
 pub use vendor::{Call, Kind, Ledger, Next, RecordedRow, Stamp, Turn, Vendor};
+pub use xray::{XrayCloud, XrayServer};
+pub use zephyr_cloud::ZephyrCloud;
+pub use zephyr_server::ZephyrServer;
