@@ -14,3 +14,4 @@ mod keyed;
 mod qase;
 mod reportportal;
 mod testmo;
+mod testrail;
