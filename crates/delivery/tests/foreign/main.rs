@@ -7,7 +7,13 @@
     reason = "helpers of tests may panic and print"
 )]
 
+mod allure;
+mod azure;
 mod given;
+mod keyed;
+mod qase;
+mod reportportal;
+mod testmo;
 mod testrail;
 //! Each adapter against its product's stub: every call, the repeat rule, the marker, and each class of answer.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
