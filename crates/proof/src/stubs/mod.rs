@@ -13,8 +13,8 @@
 //!    [`Vendor::admin`] closes cycles and renames statuses, [`Vendor::rate`] is the documented limit.
 //! 6. The repeat rule is data: `Rows::new(Rule::honest(Repeat::Append), 1)`. Answer by [`Told`] alone, then
 //!    `Rule::lying(..)` makes a vendor that says one thing and does another.
-//! 7. Use [`Call::kept`] for each text that is stored, [`Call::sees`] for each row that a list shows, [`Call::page`]
-//!    for pages, [`Call::unix_ms`] for each time that is shown. Jobs: [`Jobs`], and [`Vendor::settle`].
+//! 7. Use [`Call::kept`] for each text that is stored, [`Rows::shown`] for lists ([`Call::sees`] for rows of your
+//!    own), [`Call::page`] for pages, [`Call::unix_ms`] for each time that is shown. Jobs: [`Jobs`], and [`Vendor::settle`].
 //! 8. Nothing else: sockets, faults, waits, limits, unknown members and the log are the kernel's.
 //!
 //! A test starts it (`Stub::start(vendor)?`), gives it a [`Plan`] and [`Quirks`], points a client at

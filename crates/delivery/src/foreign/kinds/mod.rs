@@ -5,6 +5,17 @@ mod nitrate;
 mod tcms;
 mod testlink;
 mod testrail;
+mod allure;
+mod azure;
+mod caseless;
+mod qase;
+mod reportportal;
+mod testmo;
+mod jira;
+mod xray_cloud;
+mod xray_server;
+mod zephyr_cloud;
+mod zephyr_server;
 mod times;
 mod xmlrpc;
 
@@ -44,6 +55,15 @@ pub fn facts(kind: Kind) -> Option<&'static Facts> {
         Kind::Nitrate => Some(&nitrate::FACTS),
         Kind::Testlink => Some(&testlink::FACTS),
         Kind::Testrail => Some(&testrail::FACTS),
+        Kind::Qase => Some(&qase::FACTS),
+        Kind::Testmo => Some(&testmo::FACTS),
+        Kind::Reportportal => Some(&reportportal::FACTS),
+        Kind::Azure => Some(&azure::FACTS),
+        Kind::Allure => Some(&allure::FACTS),
+        Kind::XrayCloud => Some(&xray_cloud::FACTS),
+        Kind::XrayServer => Some(&xray_server::FACTS),
+        Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
+        Kind::ZephyrServer => Some(&zephyr_server::FACTS),
         _ => None,
     }
 }
@@ -64,6 +84,15 @@ pub fn open(
         Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),
         Kind::Testlink => Ok(Arc::new(testlink::open(settings, caller)?)),
         Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
+        Kind::Qase => Ok(Arc::new(qase::open(settings, caller)?)),
+        Kind::Testmo => Ok(Arc::new(testmo::open(settings, caller)?)),
+        Kind::Reportportal => Ok(Arc::new(reportportal::open(settings, caller, clock)?)),
+        Kind::Azure => Ok(Arc::new(azure::open(settings, caller, clock)?)),
+        Kind::Allure => Ok(Arc::new(allure::open(settings, caller)?)),
+        Kind::XrayCloud => Ok(Arc::new(xray_cloud::open(settings, caller)?)),
+        Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
+        Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
+        Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
