@@ -7,5 +7,7 @@
     reason = "helpers of tests may panic and print"
 )]
 
+mod generic;
+mod generic_keys;
 mod given;
 mod testrail;

@@ -25,6 +25,7 @@
 //! `rigs/clients` and `tests/stubs/clients.rs`.
 
 mod fault;
+pub mod generic;
 mod kernel;
 mod message;
 mod quirks;

@@ -1,5 +1,6 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod generic;
 mod testrail;
 
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub enum OpenError {
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
         Kind::Testrail => Some(&testrail::FACTS),
+        Kind::Generic => Some(&generic::FACTS),
         _ => None,
     }
 }
@@ -52,6 +54,7 @@ pub fn open(
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
         Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
+        Kind::Generic => Ok(Arc::new(generic::open(settings, caller, clock)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
