@@ -1,10 +1,14 @@
 //! What a forwarder means to write into a repository without keys, and how far that is: the states of an intent and every
 //! step between them (`facts/idempotency.md`, 4.1). Must not know repositories, time or how intents are kept.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::id::{CycleName, ProjectId, RoundId};
+use crate::key::PushKey;
 
 /// How far an intent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,7 +83,7 @@ impl IntentState {
         use IntentState as S;
         Some(match (self, event) {
             (S::Planned | S::Absent, E::Sent) => S::Sending,
-            (S::Planned, E::Seen) => S::Found,
+            (S::Planned | S::Absent, E::Seen) => S::Found,
             (S::Planned | S::Absent, E::Refused) => S::Rejected,
             (S::Sending, E::Confirmed) => S::Acked,
             (S::Sending, E::Refused) => S::Rejected,
@@ -141,10 +145,177 @@ pub enum IntentEvent {
     Resumed,
 }
 
+/// What people have to know of an intent beyond its state: the named ends of the windows that no strategy closes
+/// (`facts/idempotency.md`, 4.3). Never in silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// W1, W2, W11, R2: one write stands there more than once.
+    DuplicateDetected,
+    /// W4: it was confirmed, and is not there any more.
+    VendorLost,
+    /// W5: rows of ours are there that no intent knows.
+    Orphan,
+    /// W6: the ledger is older than what it forwarded.
+    LedgerRestored,
+    /// W7: a count is neither what it was nor what it should be.
+    CountContradicts,
+    /// W8: a part of it is there.
+    Partial,
+    /// W9: a marker came back changed.
+    MarkerMangled,
+    /// W10: somebody changed or deleted it.
+    Vanished,
+    /// W12: nothing can be read there: it was sent once, and never again.
+    AtMostOnce,
+    /// W13: accepted, and not seen since.
+    AcceptedNotConfirmed,
+    /// W14: what was found is older than the intent.
+    SuspiciousMatch,
+    /// R3: more than one cycle carries the round's id; the oldest is used.
+    CycleDoubled,
+    /// R4: a newer attempt of the same write is there; this one was left out.
+    Stale,
+    /// R10: more than one row of the case is there, of other writers.
+    RowsAmbiguous,
+}
+
+impl Flag {
+    /// All.
+    pub const ALL: [Flag; 14] = [
+        Flag::DuplicateDetected,
+        Flag::VendorLost,
+        Flag::Orphan,
+        Flag::LedgerRestored,
+        Flag::CountContradicts,
+        Flag::Partial,
+        Flag::MarkerMangled,
+        Flag::Vanished,
+        Flag::AtMostOnce,
+        Flag::AcceptedNotConfirmed,
+        Flag::SuspiciousMatch,
+        Flag::CycleDoubled,
+        Flag::Stale,
+        Flag::RowsAmbiguous,
+    ];
+
+    /// The word in JSON, tables and metrics.
+    pub fn word(self) -> &'static str {
+        match self {
+            Flag::DuplicateDetected => "duplicate-detected",
+            Flag::VendorLost => "vendor-lost",
+            Flag::Orphan => "orphan",
+            Flag::LedgerRestored => "ledger-restored",
+            Flag::CountContradicts => "count-contradicts",
+            Flag::Partial => "partial",
+            Flag::MarkerMangled => "marker-mangled",
+            Flag::Vanished => "vanished",
+            Flag::AtMostOnce => "at-most-once",
+            Flag::AcceptedNotConfirmed => "accepted-not-confirmed",
+            Flag::SuspiciousMatch => "suspicious-match",
+            Flag::CycleDoubled => "cycle-doubled",
+            Flag::Stale => "stale",
+            Flag::RowsAmbiguous => "rows-ambiguous",
+        }
+    }
+
+    /// True if what the repository shows may count wrongly because of it.
+    pub fn is_wrong(self) -> bool {
+        !matches!(self, Flag::Stale | Flag::CycleDoubled | Flag::RowsAmbiguous)
+    }
+}
+
+impl fmt::Display for Flag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Names an intent: 128 bits over its target and all that it means to write, so that planning it again finds it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct IntentId(pub u128);
+
+impl fmt::Display for IntentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for IntentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<IntentId> for String {
+    fn from(id: IntentId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for IntentId {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match u128::from_str_radix(&text, 16) {
+            Ok(bits) if text.len() == 32 => Ok(Self(bits)),
+            _ => Err(format!("{text:?} is no id of an intent: 32 hexadecimal digits")),
+        }
+    }
+}
+
+/// An item that a repository refused, or that has no case there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedItem {
+    /// The item, as people read it.
+    pub item: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// An intent as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// Its name.
+    pub id: IntentId,
+    /// The target's name.
+    pub target: String,
+    /// Where the push belongs with us.
+    pub project: ProjectId,
+    /// Its cycle with us.
+    pub cycle: CycleName,
+    /// Its round.
+    pub round: RoundId,
+    /// The push.
+    pub key: PushKey,
+    /// Its number among those of the push.
+    pub number: u32,
+    /// How many cases it is about.
+    pub cases: u32,
+    /// How far it is.
+    pub state: IntentState,
+    /// How often it was sent.
+    pub sends: u32,
+    /// When it was planned, milliseconds since 1970.
+    pub planned_ms: u64,
+    /// When its state changed last.
+    pub changed_ms: u64,
+    /// When it was sent last.
+    pub sent_ms: Option<u64>,
+    /// The cycle there.
+    pub cycle_there: Option<String>,
+    /// What people have to know of it.
+    pub flags: BTreeSet<Flag>,
+    /// What happened last, in words.
+    pub cause: Option<String>,
+    /// What was refused of it.
+    pub refused: Vec<RefusedItem>,
+    /// What it means to write, for the forwarder alone.
+    pub body: Vec<u8>,
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     const EVENTS: [IntentEvent; 11] = [

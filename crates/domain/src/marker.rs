@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{Ordinal, ProjectId};
 use crate::key::PushKey;
 use crate::outcome::Status;
@@ -84,7 +86,8 @@ impl fmt::Debug for ContentTag {
 /// What is written beside an outcome and read back: which write, what it said, and which attempt said it.
 ///
 /// Its text is 36 to 56 characters of `a-z0-9`, so that no product escapes, folds or indexes it differently.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Marker {
     /// Which write.
     pub write: WriteId,
@@ -134,6 +137,19 @@ impl fmt::Display for Marker {
             Some(ordinal) => write!(f, "{BEFORE_ORDINAL}{}", ordinal.0),
             None => Ok(()),
         }
+    }
+}
+
+impl From<Marker> for String {
+    fn from(marker: Marker) -> String {
+        marker.to_string()
+    }
+}
+
+impl TryFrom<String> for Marker {
+    type Error = NotAMarker;
+    fn try_from(text: String) -> Result<Self, NotAMarker> {
+        text.parse()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Faults on purpose: a fault proxy, real processes started and killed at chosen points, and an independent reader
-//! of what they left behind. Needed by tests and by `tallyonce drill` only.
+//! Faults on purpose: a fault proxy, stub servers of other products, real processes started and killed at chosen
+//! points, and an independent reader of what they left behind. Needed by tests and by `tallyonce drill` only.
 //!
 //! Must not know the code that it judges: no dependency on store, server, delivery or reports.
 
@@ -7,6 +7,7 @@ pub mod history;
 pub mod kill;
 pub mod oracle;
 pub mod proxy;
+pub mod rigs;
 pub mod rng;
 pub mod spawn;
 pub mod stubs;

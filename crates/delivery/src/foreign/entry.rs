@@ -116,7 +116,7 @@ pub struct CycleFound {
 }
 
 /// What a push says of one case.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The case.
     pub case: CaseId,

@@ -8,6 +8,7 @@ mod adapter;
 mod caller;
 mod entry;
 mod facts;
+mod forward;
 pub mod kinds;
 mod mapping;
 mod options;
@@ -24,6 +25,7 @@ pub use entry::{
 pub use facts::{
     Bulk, Facts, KeyOnWrite, Kind, MarkerFacts, MarkerLevel, Race, Rate, Repair, Strategy, VerdictRule, Visible,
 };
+pub use forward::{Book, BookError, Forwarded, Forwarder, Halt, Load, Need, Needs, Step, Turn, needs};
 pub use kinds::{OpenError, open};
 pub use mapping::{Fold, IdShape, fold, ids_in, named};
 pub use options::{OptionError, Options};

@@ -110,11 +110,19 @@ impl Outbox {
     /// are no whole entry. Waits while another process puts one, so that a half-written file is always a dead one.
     pub fn entries(&self) -> Result<(Vec<Entry>, Vec<BrokenEntry>), OutboxError> {
         // Without a lock file nobody has ever put anything here: a folder that was uploaded, perhaps read-only.
-        let _guard = File::open(self.folder.join(LOCK_NAME)).ok().filter(|file| file.lock_shared().is_ok());
+        let guard = File::open(self.folder.join(LOCK_NAME)).ok().filter(|file| file.lock_shared().is_ok());
         let mut entries = Vec::new();
         let mut broken = Vec::new();
-        for name in self.names()? {
-            let path = self.folder.join(&name);
+        let names = self.names()?;
+        for name in &names {
+            if is_left_beside(name, &names) {
+                // Whole or not: it is the entry once more, by a writer that is dead. Without the lock it may live.
+                if guard.is_some() {
+                    let _ = fs::remove_file(self.folder.join(name));
+                }
+                continue;
+            }
+            let path = self.folder.join(name);
             match Entry::read(&path) {
                 Ok(entry) => entries.push(entry),
                 Err(SealedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -164,6 +172,14 @@ fn identity(header: &Header) -> String {
     let key = Digest::of(&key).to_string();
     let content = header.content.to_string();
     format!("-{}-{}{SUFFIX}", &key[..16], &content[..16])
+}
+
+/// True for a file that was being written for a push that has an entry, under whatever number.
+fn is_left_beside(name: &str, names: &[String]) -> bool {
+    let Some((entry, rest)) = name.split_once(SUFFIX) else { return false };
+    let Some((_, push)) = entry.split_once('-') else { return false };
+    let mut entries = names.iter().filter_map(|other| other.strip_suffix(SUFFIX)?.split_once('-'));
+    rest.ends_with(TEMPORARY_SUFFIX) && entries.any(|(_, of)| of == push)
 }
 
 /// The number in front of a name.

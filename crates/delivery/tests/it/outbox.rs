@@ -56,6 +56,26 @@ fn the_same_push_twice_is_one_file_of_the_newer_sender() {
 }
 
 #[test]
+fn what_a_killed_writer_left_beside_an_entry_is_no_second_one() {
+    let (_keep, outbox) = open();
+    let entry = outbox.put(&pack(push())).unwrap();
+    let name = entry.path().file_name().unwrap().to_str().unwrap();
+    let (_, push) = name.split_once('-').unwrap();
+    let beside = outbox.folder().join(format!("{name}.77.tmp"));
+    // One that died before its entry had a number of its own.
+    let before = outbox.folder().join(format!("00000000-{push}.78.tmp"));
+    fs::copy(entry.path(), &beside).unwrap();
+    fs::copy(entry.path(), &before).unwrap();
+    let (entries, broken) = outbox.entries().unwrap();
+    assert_eq!((entries.len(), broken.len()), (1, 0), "delivered, and said, once");
+    assert_eq!(entries[0].path(), entry.path());
+    assert!(!beside.exists() && !before.exists(), "nothing stays behind once the entry goes");
+    // Alone it is all that is left of a push.
+    fs::rename(entry.path(), &beside).unwrap();
+    assert_eq!(outbox.entries().unwrap().0.len(), 1);
+}
+
+#[test]
 fn another_project_destination_key_or_content_is_another_file() {
     let (_keep, outbox) = open();
     outbox.put(&pack(push())).unwrap();

@@ -13,8 +13,8 @@
 //!    [`Vendor::admin`] closes cycles and renames statuses, [`Vendor::rate`] is the documented limit.
 //! 6. The repeat rule is data: `Rows::new(Rule::honest(Repeat::Append), 1)`. Answer by [`Told`] alone, then
 //!    `Rule::lying(..)` makes a vendor that says one thing and does another.
-//! 7. Use [`Call::kept`] for each text that is stored, [`Call::sees`] for each row that a list shows, [`Call::page`]
-//!    for pages, [`Call::unix_ms`] for each time that is shown. Jobs: [`Jobs`], and [`Vendor::settle`].
+//! 7. Use [`Call::kept`] for each text that is stored, [`Rows::shown`] for lists ([`Call::sees`] for rows of your
+//!    own), [`Call::page`] for pages, [`Call::unix_ms`] for each time that is shown. Jobs: [`Jobs`], and [`Vendor::settle`].
 //! 8. Nothing else: sockets, faults, waits, limits, unknown members and the log are the kernel's.
 //!
 //! A test starts it (`Stub::start(vendor)?`), gives it a [`Plan`] and [`Quirks`], points a client at
@@ -24,22 +24,39 @@
 //! whole vendor in a hundred lines. A stub is believable when the vendor's own client works against it unchanged: see
 //! `rigs/clients` and `tests/stubs/clients.rs`.
 
+pub mod allure;
+pub mod azure;
 mod fault;
 pub mod generic;
+mod jql;
 mod kernel;
 mod message;
+pub mod qase;
 mod quirks;
+pub mod reportportal;
 mod rows;
 mod serve;
 mod shared;
+pub mod testmo;
 pub mod testrail;
 mod vendor;
+pub mod xray;
+pub mod zephyr_cloud;
+pub mod zephyr_server;
 
+pub use allure::Allure;
+pub use azure::Azure;
 pub use fault::{Admin, Fault, JobFate, Plan, RetryAfter, Select, When};
 pub use kernel::{Door, Stub};
 pub use message::{Answer, Part, Request};
+pub use qase::Qase;
 pub use quirks::{Damage, Lag, Limit, Quirks, Rate};
+pub use reportportal::ReportPortal;
 pub use rows::{JobState, Jobs, Repeat, Row, Rows, Rule, Told};
 pub use shared::Event;
+pub use testmo::Testmo;
 pub use testrail::TestRail;
 pub use vendor::{Call, Kind, Ledger, Next, RecordedRow, Stamp, Turn, Vendor};
+pub use xray::{XrayCloud, XrayServer};
+pub use zephyr_cloud::ZephyrCloud;
+pub use zephyr_server::ZephyrServer;

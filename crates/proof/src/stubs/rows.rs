@@ -48,6 +48,8 @@ pub struct Row<T> {
     pub changed: Stamp,
     /// The vendor's own.
     pub data: T,
+    /// What it was before its last change, for lists that lag.
+    before: Option<T>,
 }
 
 /// What the answer to a write says. A vendor answers by this alone, so a lying one needs no code of its own.
@@ -81,7 +83,15 @@ pub struct Rows<T> {
     all: Vec<Row<T>>,
 }
 
-impl<T> Rows<T> {
+impl<T: Clone> Row<T> {
+    fn change(&mut self, at: Stamp, change: impl FnOnce(&mut T)) {
+        self.before = Some(self.data.clone());
+        change(&mut self.data);
+        self.changed = at;
+    }
+}
+
+impl<T: Clone> Rows<T> {
     /// None yet; ids count from `first_id`.
     pub fn new(rule: Rule, first_id: u64) -> Self {
         Self { rule, next_id: first_id, all: Vec::new() }
@@ -104,8 +114,7 @@ impl<T> Rows<T> {
         let new_id = match self.rule.does {
             Repeat::Append => Some(self.push(at, data)),
             Repeat::Replace => {
-                merge(&mut self.all[found].data, data);
-                self.all[found].changed = at;
+                self.all[found].change(at, |old| merge(old, data));
                 None
             }
             Repeat::Refuse | Repeat::Collapse => None,
@@ -121,7 +130,7 @@ impl<T> Rows<T> {
     /// Stores a row without asking the repeat rule: a foreign writer, or one that was there before.
     pub fn push(&mut self, at: Stamp, data: T) -> u64 {
         let id = self.take_id();
-        self.all.push(Row { id, created: at, changed: at, data });
+        self.all.push(Row { id, created: at, changed: at, data, before: None });
         id
     }
 
@@ -135,9 +144,26 @@ impl<T> Rows<T> {
         self.all.iter().find(|row| row.id == id)
     }
 
-    /// The row of this id, to be changed.
+    /// The row of this id, to be changed; such a change shows in lists at once.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut Row<T>> {
         self.all.iter_mut().find(|row| row.id == id)
+    }
+
+    /// Changes the content of a row; `None` if there is no such row.
+    pub fn change(&mut self, id: u64, at: Stamp, change: impl FnOnce(&mut T)) -> Option<&Row<T>> {
+        let row = self.all.iter_mut().find(|row| row.id == id)?;
+        row.change(at, change);
+        Some(row)
+    }
+
+    /// What a list shows now, oldest first: a row that is younger than the list's lag is not there, a change that is
+    /// younger does not show.
+    pub fn shown(&self, call: &Call<'_>) -> impl DoubleEndedIterator<Item = (u64, &T)> {
+        let (call, seen) = (*call, |row: &&Row<T>, call: &Call<'_>| call.sees(row.created));
+        self.all.iter().filter(move |row| seen(row, &call)).map(move |row| match &row.before {
+            Some(before) if !call.sees(row.changed) => (row.id, before),
+            _ => (row.id, &row.data),
+        })
     }
 
     /// All, oldest first.

@@ -74,6 +74,11 @@ fn lists_lag_by_reads_and_by_time() -> anyhow::Result<()> {
     stub.set_clock(Some(1_001_000));
     assert_eq!(read(&stub, "")?, ["1", "2"]);
     assert_eq!(count(&stub, "a"), 2, "the ledger never lags");
+
+    stub.vendor().rows.rule = Rule::honest(Repeat::Replace);
+    stub.set_quirks(Quirks { lag: Lag::Reads(1), ..Quirks::default() });
+    write(&stub, "a", "3")?;
+    assert_eq!((read(&stub, "")?, read(&stub, "")?), (vec!["1".into(), "2".into()], vec!["1".into(), "3".into()]));
     Ok(())
 }
 

@@ -59,10 +59,10 @@ impl Vendor for Toy {
                 })
             }
             ("GET", ["rows"]) => {
-                let seen: Vec<_> = self.rows.iter().filter(|row| call.sees(row.created)).collect();
+                let seen: Vec<_> = self.rows.shown(call).collect();
                 let offset = call.request.number("offset").unwrap_or(0) as usize;
                 let limit = call.request.number("limit").unwrap_or(100) as usize;
-                let page: Vec<Value> = call.page(&seen, offset, limit).iter().map(|row| json!(row.data)).collect();
+                let page: Vec<Value> = call.page(&seen, offset, limit).iter().map(|(_, row)| json!(row)).collect();
                 Answer::json(200, &json!({ "rows": page, "now": call.unix_ms() })).into()
             }
             ("POST", ["jobs", item]) => {

@@ -32,8 +32,10 @@ pub struct Options {
     pub bare_lists: bool,
     /// 1: one suite; 3: several, so that `suite_id` must be given.
     pub suite_mode: u64,
-    /// The custom result fields that an administrator has made.
+    /// The custom result fields that the instance has, those that an administrator has made included.
     pub result_fields: BTreeSet<String>,
+    /// Whether a custom field that it does not have is dropped without a word, instead of refused.
+    pub drops_unknown_fields: bool,
     /// The result field that holds the marker, for the ledger.
     pub marker_field: String,
     /// The rate of the instance.
@@ -47,7 +49,9 @@ impl Default for Options {
             edit_results: true,
             bare_lists: false,
             suite_mode: 1,
-            result_fields: BTreeSet::from(["custom_step_results".to_owned()]),
+            // The second is sent by the vendor's own client with each result.
+            result_fields: ["custom_step_results", "custom_testrail_bdd_scenario_results"].map(str::to_owned).into(),
+            drops_unknown_fields: false,
             marker_field: "comment".to_owned(),
             // The smaller of the two documented ones.
             rate: Some(Rate { requests: 180, per_ms: 60_000, tells: true }),

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Value, json};
 
 use super::{Object, Reply, TestRail, UNTESTED, invalid, number, refused};
-use crate::stubs::{Answer, Call, Row, Stamp, Told};
+use crate::stubs::{Answer, Call, Stamp, Told};
 
 /// What a client may set on a result, beside custom fields.
 const SETTABLE: [&str; 6] = ["status_id", "comment", "version", "elapsed", "defects", "assignedto_id"];
@@ -110,6 +110,9 @@ impl TestRail {
         for (name, value) in sent.as_object().ok_or_else(|| invalid("results"))? {
             let custom = name.starts_with("custom_");
             if custom && !self.options.result_fields.contains(name) {
+                if self.options.drops_unknown_fields {
+                    continue;
+                }
                 return Err(refused(400, &format!("Field :{name} is not a known result field.")));
             }
             if custom || SETTABLE.contains(&name.as_str()) {
@@ -135,10 +138,8 @@ impl TestRail {
         let run = self.results.get(id).ok_or_else(|| invalid("result_id"))?.data.run;
         self.open_run(run)?;
         let fields = self.fields(call, &call.request.json())?;
-        let row = self.results.get_mut(id).ok_or_else(|| invalid("result_id"))?;
-        row.data.fields.extend(fields);
-        row.changed = call.now;
-        Ok(row.data.json(id))
+        let edited = self.results.change(id, call.now, |outcome| outcome.fields.extend(fields));
+        edited.map(|row| row.data.json(id)).ok_or_else(|| invalid("result_id"))
     }
 
     pub(super) fn get_results(&self, call: &Call<'_>, name: &str, id: u64, case: u64) -> Reply {
@@ -162,25 +163,23 @@ impl TestRail {
         let wanted = |status: Option<u64>| {
             statuses.is_none_or(|all| all.split(',').any(|one| one.parse().ok() == status && status.is_some()))
         };
-        let mut found: Vec<&Row<Outcome>> = self.results.iter().filter(|row| of(&row.data)).collect();
-        found.retain(|row| {
-            let created = row.data.created_s;
-            call.sees(row.created)
-                && after.is_none_or(|after| created > after)
+        let mut found: Vec<(u64, &Outcome)> = self.results.shown(call).filter(|(_, outcome)| of(outcome)).collect();
+        found.retain(|(_, outcome)| {
+            let created = outcome.created_s;
+            after.is_none_or(|after| created > after)
                 && before.is_none_or(|before| created < before)
-                && wanted(row.data.status())
+                && wanted(outcome.status())
         });
-        found.sort_by_key(|row| Reverse((row.data.created_s, row.id)));
-        Ok(self.list(call, "results", &found, |row| row.data.json(row.id)))
+        found.sort_by_key(|(id, outcome)| Reverse((outcome.created_s, *id)));
+        Ok(self.list(call, "results", &found, |(id, outcome)| outcome.json(*id)))
     }
 
     pub(super) fn add_attachment(&mut self, call: &Call<'_>, id: u64) -> Reply {
         let part = call.request.part("attachment").ok_or_else(|| refused(400, "No file attached or upload failed."))?;
         let name = part.file.clone().unwrap_or_default();
         let attachment = self.id();
-        let row = self.results.get_mut(id).ok_or_else(|| invalid("result_id"))?;
-        row.data.attachments.push((attachment, name));
-        Ok(json!({ "attachment_id": attachment }))
+        let changed = self.results.change(id, call.now, |outcome| outcome.attachments.push((attachment, name)));
+        changed.map(|_| json!({ "attachment_id": attachment })).ok_or_else(|| invalid("result_id"))
     }
 
     pub(super) fn get_attachments(&self, call: &Call<'_>, test: u64) -> Reply {

@@ -1,0 +1,176 @@
+//! Thousands of pushes with faults, deaths and re-executions at random. In the end every outcome stands there once, or the
+//! ledger has a name for why not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use delivery::Clock as _;
+use delivery::foreign::{CaseId, Halt, KeyOnWrite, Strategy, VerdictRule};
+use domain::Status;
+use domain::intent::{Flag, IntentState};
+use domain::marker::Marker;
+
+use crate::book::MemoryBook;
+use crate::plain::{forward, load, outcome, sweep};
+use crate::product::{Fault, Product, facts};
+use crate::world::World;
+
+/// Pushes; `TALLYONCE_FORWARDS` makes it another number.
+fn pushes() -> u64 {
+    std::env::var("TALLYONCE_FORWARDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    pushes: u64,
+    deaths: u64,
+    doubled: u64,
+    flags: BTreeMap<Flag, u64>,
+    states: BTreeMap<IntentState, u64>,
+    faults: BTreeMap<Fault, u64>,
+}
+
+async fn one(seed: u64, tally: &mut Tally) {
+    let world = Arc::new(World::new(seed));
+    let verdict = [VerdictRule::Appends, VerdictRule::Replaces][world.below(2) as usize];
+    let key = [KeyOnWrite::None, KeyOnWrite::None, KeyOnWrite::Collapses][world.below(3) as usize];
+    let product = Product::new(&world, facts(verdict, key));
+    *product.storm.lock().unwrap() = 2 + world.below(4);
+    let mut book = MemoryBook::new(&world);
+    let count = 1 + world.below(9);
+    let outcomes: Vec<_> = (0..count)
+        .map(|n| outcome(&format!("case{n}"), if world.below(3) == 0 { Status::Failed } else { Status::Passed }))
+        .collect();
+    let mut ended = None;
+    for life in 0..40_u64 {
+        // Late in its life the world is calm, so that everything can end.
+        if life > 25 {
+            *product.storm.lock().unwrap() = 0;
+        }
+        let dies = life < 20 && world.below(2) == 0;
+        world.light(if dies { world.below(30) as i64 } else { -1 });
+        let deadline_ms = if world.below(4) == 0 { 20_000 } else { 3_600_000 };
+        match forward(&world, &product, &book, load("run:7", Some(1), outcomes.clone()), deadline_ms).await {
+            Some(Ok(done)) => {
+                ended = Some(done);
+                break;
+            }
+            Some(Err(Halt::Over(_))) => {}
+            Some(Err(other)) => panic!("seed {seed}: {other:?}"),
+            None => {
+                tally.deaths += 1;
+                book.bury();
+                // A CI runner may take its ledger with it.
+                if world.below(4) == 0 {
+                    world.sleep(61_000).await;
+                    book = MemoryBook::new(&world);
+                }
+            }
+        }
+    }
+    let done = ended.unwrap_or_else(|| panic!("seed {seed}: it never ends: {:?}", book.intents()));
+    world.sleep(2 * 7_200_000).await;
+    sweep(&world, &product, &book).await;
+    tally.pushes += 1;
+    judge(seed, &product, &book, count, tally);
+    for (fault, met) in product.met.lock().unwrap().iter() {
+        *tally.faults.entry(*fault).or_default() += met;
+    }
+    assert!(done.cycle.is_some());
+}
+
+/// The same with a container for each try.
+async fn contained(seed: u64, deaths: &mut u64) {
+    let world = Arc::new(World::new(seed));
+    let mut facts = facts(VerdictRule::Appends, KeyOnWrite::None);
+    facts.strategies = &[Strategy::Container];
+    let product = Product::new(&world, facts);
+    *product.storm.lock().unwrap() = 2 + world.below(6);
+    let mut book = MemoryBook::new(&world);
+    let count = 1 + world.below(9);
+    let outcomes: Vec<_> = (0..count).map(|n| outcome(&format!("case{n}"), Status::Passed)).collect();
+    let mut ended = false;
+    for life in 0..60_u64 {
+        if life > 25 {
+            *product.storm.lock().unwrap() = 0;
+        }
+        world.light(if life < 20 && world.below(2) == 0 { world.below(40) as i64 } else { -1 });
+        match forward(&world, &product, &book, load("run:7", Some(1), outcomes.clone()), 3_600_000).await {
+            Some(Ok(done)) if done.is_settled() => {
+                ended = true;
+                break;
+            }
+            // So many containers were given up that a person is asked: said, and not counted.
+            Some(Ok(_)) => return,
+            Some(Err(Halt::Over(_))) => {}
+            Some(Err(other)) => panic!("seed {seed}: {other:?}"),
+            None => {
+                *deaths += 1;
+                book.bury();
+                if world.below(4) == 0 {
+                    world.sleep(61_000).await;
+                    book = MemoryBook::new(&world);
+                }
+            }
+        }
+    }
+    assert!(ended, "seed {seed}: it never ends");
+    world.sleep(2 * 7_200_000).await;
+    let (containers, mut rows) = product.published();
+    if containers != 1 {
+        println!("{:?} {:?}", book.intents(), product);
+    }
+    let recorded = rows.len() as u64;
+    rows.sort();
+    rows.dedup();
+    assert_eq!((containers, recorded, rows.len() as u64), (1, count, count), "seed {seed}");
+}
+
+#[test]
+fn one_container_counts_and_holds_every_outcome_once() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut deaths = 0;
+    for seed in 0..pushes() / 4 {
+        runtime.block_on(contained(seed, &mut deaths));
+    }
+    assert!(deaths > pushes() / 16, "{deaths}");
+}
+
+fn judge(seed: u64, product: &Product, book: &MemoryBook, count: u64, tally: &mut Tally) {
+    let mut rows: BTreeMap<(CaseId, Marker), u64> = BTreeMap::new();
+    for row in product.recorded() {
+        *rows.entry(row).or_default() += 1;
+    }
+    let mut flags = Vec::new();
+    for intent in book.intents() {
+        assert!(intent.state.is_settled(), "seed {seed}: stuck in {}", intent.state);
+        *tally.states.entry(intent.state).or_default() += 1;
+        for flag in &intent.flags {
+            *tally.flags.entry(*flag).or_default() += 1;
+        }
+        flags.extend(intent.flags);
+    }
+    let doubled = rows.values().filter(|times| **times > 1).count() as u64;
+    tally.doubled += doubled;
+    let said = |flag| flags.contains(&flag);
+    let doubles_said = said(Flag::DuplicateDetected) || said(Flag::MarkerMangled);
+    assert_eq!(product.cycles(), 1, "seed {seed}");
+    assert!(doubled == 0 || doubles_said, "seed {seed}: doubled in silence: {rows:?}");
+    let excused = said(Flag::MarkerMangled) || said(Flag::Vanished);
+    assert!(rows.len() as u64 == count || excused, "seed {seed}: lost in silence: {} of {count}", rows.len());
+}
+
+#[test]
+fn every_window_ends_in_a_name() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut tally = Tally::default();
+    for seed in 0..pushes() {
+        runtime.block_on(one(seed, &mut tally));
+    }
+    println!("{tally:#?}");
+    // Each window was met, or this shows nothing.
+    for flag in [Flag::DuplicateDetected, Flag::MarkerMangled] {
+        assert!(tally.flags.contains_key(&flag), "{flag} never met");
+    }
+    assert!(tally.faults.len() == 9 && tally.deaths > pushes() / 4, "{tally:#?}");
+}
