@@ -9,6 +9,8 @@
 
 mod allure;
 mod azure;
+mod generic;
+mod generic_keys;
 mod given;
 mod jira;
 mod keyed;

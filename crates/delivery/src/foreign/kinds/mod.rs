@@ -3,6 +3,7 @@
 mod allure;
 mod azure;
 mod caseless;
+mod generic;
 mod jira;
 mod kiwi;
 mod nitrate;
@@ -64,6 +65,7 @@ pub fn facts(kind: Kind) -> Option<&'static Facts> {
         Kind::XrayServer => Some(&xray_server::FACTS),
         Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
         Kind::ZephyrServer => Some(&zephyr_server::FACTS),
+        Kind::Generic => Some(&generic::FACTS),
         _ => None,
     }
 }
@@ -93,6 +95,7 @@ pub fn open(
         Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
         Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
         Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
+        Kind::Generic => Ok(Arc::new(generic::open(settings, caller, clock)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))
