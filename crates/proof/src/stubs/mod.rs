@@ -27,6 +27,7 @@
 pub mod allure;
 pub mod azure;
 mod fault;
+mod jql;
 mod kernel;
 mod message;
 pub mod qase;
@@ -38,6 +39,9 @@ mod shared;
 pub mod testmo;
 pub mod testrail;
 mod vendor;
+pub mod xray;
+pub mod zephyr_cloud;
+pub mod zephyr_server;
 
 pub use allure::Allure;
 pub use azure::Azure;
@@ -52,3 +56,6 @@ pub use shared::Event;
 pub use testmo::Testmo;
 pub use testrail::TestRail;
 pub use vendor::{Call, Kind, Ledger, Next, RecordedRow, Stamp, Turn, Vendor};
+pub use xray::{XrayCloud, XrayServer};
+pub use zephyr_cloud::ZephyrCloud;
+pub use zephyr_server::ZephyrServer;

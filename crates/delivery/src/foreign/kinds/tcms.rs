@@ -66,9 +66,9 @@ pub(super) struct Known {
 impl Known {
     /// One more. Of several with one summary the oldest counts, whoever asks and whenever.
     pub(super) fn add(&mut self, number: u64, summary: &str) {
-        self.by_number.insert(number, summary.to_owned());
-        // Newer versions escape what they send.
+        // Kiwi escapes what it sends.
         let plain = quick_xml::escape::unescape(summary).map_or_else(|_| summary.to_owned(), Into::into);
+        self.by_number.insert(number, plain.clone());
         for text in [summary, &plain] {
             let oldest = self.by_summary.entry(text.to_owned()).or_insert(number);
             *oldest = number.min(*oldest);

@@ -175,7 +175,8 @@ impl Nitrate {
         if let Some(build) = self.find_build(product).await.map_err(before_writing)? {
             return Ok(build);
         }
-        let build = json!([{"name": self.build, "product": product}]);
+        // Without a description its database refuses.
+        let build = json!([{"name": self.build, "product": product, "description": ""}]);
         let why = match self.rpc.write("Build.create", build).await {
             Ok(build) => return Ok(parsed::<BuildRow>("Build.create", build)?.build_id),
             Err(Trouble::Exists(why) | Trouble::Unknown(why)) => why,
