@@ -1,4 +1,4 @@
-//! Adapters against stub servers of their products.
+//! Each adapter against its product's stub: every call, the repeat rule, the marker, and each class of answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,14 +10,12 @@
 mod allure;
 mod azure;
 mod given;
+mod jira;
 mod keyed;
 mod qase;
 mod reportportal;
 mod testmo;
 mod testrail;
-//! Each adapter against its product's stub: every call, the repeat rule, the marker, and each class of answer.
-#![allow(clippy::unwrap_used, reason = "tests may panic")]
-mod jira;
 mod xray_cloud;
 mod xray_server;
 mod zephyr_cloud;

@@ -81,7 +81,8 @@ async fn what_else_stands_in_an_execution_is_left_alone_by_a_change() {
     let id = {
         let vendor = &mut rig.stub.vendor();
         let id = vendor.executions.iter().next().unwrap().id;
-        vendor.executions.get_mut(id).unwrap().data.fields.insert("assignedToId".to_owned(), json!("ann"));
+        let assign = |row: &mut Execution| drop(row.fields.insert("assignedToId".to_owned(), json!("ann")));
+        vendor.executions.change(id, Stamp::default(), assign);
         id
     };
     let row = rig.adapter.rows(&cycle, &[]).await.unwrap().remove(0);

@@ -95,9 +95,9 @@ impl ZephyrCloud {
                 let show = |(id, name): &(u64, String)| json!({ "id": id, "name": name, "archived": false });
                 Ok(list(call, &self.statuses, show))
             }
-            ["testexecutions"] => Ok(list(call, &self.chosen(call)?, |row| self.execution(row))),
+            ["testexecutions"] => Ok(list(call, &self.chosen(call)?, |(id, row)| self.execution(*id, row))),
             ["testexecutions", "nextgen"] if self.cursor => self.by_cursor(call),
-            ["testexecutions", id] => self.one(id).map(|row| Answer::json(200, &self.execution(row))),
+            ["testexecutions", id] => self.one(id).map(|row| Answer::json(200, &self.execution(row.id, &row.data))),
             _ => Err(problem(404, "The requested resource does not exist")),
         }
     }
@@ -110,15 +110,15 @@ impl ZephyrCloud {
         }
     }
 
-    fn chosen(&self, call: &Call<'_>) -> Result<Vec<&Row<Execution>>, Answer> {
-        let mut rows: Vec<_> = self.executions.iter().filter(|row| call.sees(row.created)).collect();
+    fn chosen(&self, call: &Call<'_>) -> Result<Vec<(u64, &Execution)>, Answer> {
+        let mut rows: Vec<_> = self.executions.shown(call).collect();
         if let Some(key) = call.request.query("testCycle") {
             let cycle = find(&self.cycles, key)?.id;
-            rows.retain(|row| row.data.cycle == cycle);
+            rows.retain(|(_, row)| row.cycle == cycle);
         }
         if let Some(key) = call.request.query("testCase") {
             let case = find(&self.cases, key)?.id;
-            rows.retain(|row| row.data.case == case);
+            rows.retain(|(_, row)| row.case == case);
         }
         Ok(rows)
     }
@@ -127,9 +127,9 @@ impl ZephyrCloud {
     fn by_cursor(&self, call: &Call<'_>) -> Reply {
         let limit = call.request.number("limit").unwrap_or(PAGE).min(PAGE_MAX);
         let start = call.request.number("startAtId").unwrap_or(0);
-        let rows: Vec<_> = self.chosen(call)?.into_iter().filter(|row| row.id >= start).collect();
-        let page: Vec<Value> = rows.iter().take(limit as usize).map(|row| self.execution(row)).collect();
-        let next = rows.get(limit as usize).map(|row| row.id);
+        let rows: Vec<_> = self.chosen(call)?.into_iter().filter(|(id, _)| *id >= start).collect();
+        let page: Vec<Value> = rows.iter().take(limit as usize).map(|(id, row)| self.execution(*id, row)).collect();
+        let next = rows.get(limit as usize).map(|(id, _)| *id);
         Ok(Answer::json(200, &json!({ "values": page, "limit": limit, "nextStartAtId": next, "next": null })))
     }
 
@@ -138,14 +138,13 @@ impl ZephyrCloud {
         id.parse().ok().and_then(|id| self.executions.get(id)).ok_or_else(|| problem(404, "Test execution not found"))
     }
 
-    fn execution(&self, row: &Row<Execution>) -> Value {
-        let data = &row.data;
+    fn execution(&self, id: u64, data: &Execution) -> Value {
         let key = self.cases.iter().find(|case| case.id == data.case).map_or("", |case| case.key.as_str());
         let case = if self.keyed_links { key.to_owned() } else { data.case.to_string() };
         let link = |what: &str, id: u64| json!({ "id": id, "self": format!("https://api.example/v2/{what}/{id}") });
         let mut shown = data.fields.clone();
         let own = json!({
-            "id": row.id, "key": format!("{}-E{}", self.project, row.id), "comment": data.comment,
+            "id": id, "key": format!("{}-E{id}", self.project), "comment": data.comment,
             "testCase": { "id": data.case, "self": format!("https://api.example/v2/testcases/{case}/versions/1") },
             "testCycle": link("testcycles", data.cycle), "testExecutionStatus": link("statuses", data.status),
             "project": link("projects", 1), "automated": false, "customFields": {}, "links": {},
@@ -178,10 +177,10 @@ impl ZephyrCloud {
     fn amend(&mut self, call: &Call<'_>, id: &str) -> Reply {
         let body = call.request.json();
         let (id, status) = (self.one(id)?.id, self.status(&body)?);
-        let row = self.executions.get_mut(id).ok_or_else(|| problem(404, "Test execution not found"))?;
-        row.changed = call.now;
-        row.data.status = status.unwrap_or(row.data.status);
-        patch(&mut row.data, call, &body);
+        self.executions.change(id, call.now, |execution| {
+            execution.status = status.unwrap_or(execution.status);
+            patch(execution, call, &body);
+        });
         Ok(Answer::empty(200))
     }
 

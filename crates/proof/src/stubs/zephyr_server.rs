@@ -211,10 +211,7 @@ impl ZephyrServer {
         let newest = newest.cloned().ok_or_else(|| problem(404, "The test result was not found."))?;
         let mut outcome = newest.data;
         self.patch(call, &mut outcome, &call.request.json())?;
-        if let Some(row) = self.results.get_mut(newest.id) {
-            row.changed = call.now;
-            row.data = outcome;
-        }
+        self.results.change(newest.id, call.now, |old| *old = outcome);
         Ok(Answer::json(200, &json!({ "id": newest.id })))
     }
 
@@ -249,8 +246,9 @@ impl ZephyrServer {
 
     fn listed(&self, call: &Call<'_>, run: &str) -> Result<Vec<Value>, Answer> {
         self.run(run)?;
-        let rows = self.results.iter().filter(|row| row.data.run == run && call.sees(row.created));
-        Ok(rows.map(result).collect())
+        let created = |id: u64| self.results.get(id).map(|row| row.created).unwrap_or_default();
+        let shown = self.results.shown(call).filter(|(_, data)| data.run == run);
+        Ok(shown.map(|(id, data)| result(id, created(id), data)).collect())
     }
 
     fn get(&self, call: &Call<'_>, path: &[&str]) -> Reply {
@@ -274,7 +272,9 @@ impl ZephyrServer {
             ["testrun", key, "testresults"] => Ok(Answer::json(200, &json!(self.listed(call, key)?))),
             ["testcase", case, "testresult", "latest"] => {
                 let newest = self.results.iter().rfind(|row| row.data.case == *case);
-                newest.map(|row| Answer::json(200, &result(row))).ok_or_else(|| problem(404, "No test result."))
+                newest
+                    .map(|row| Answer::json(200, &result(row.id, row.created, &row.data)))
+                    .ok_or_else(|| problem(404, "No test result."))
             }
             _ => Err(problem(404, "Not found.")),
         }
@@ -286,11 +286,10 @@ fn page<'a>(call: &Call<'_>, all: &'a [Value]) -> &'a [Value] {
     call.page(all, start as usize, call.request.number("maxResults").unwrap_or(200) as usize)
 }
 
-fn result(row: &Row<Outcome>) -> Value {
-    let data = &row.data;
+fn result(id: u64, created: Stamp, data: &Outcome) -> Value {
     let mut shown = data.fields.clone();
-    let at = jiff::Timestamp::from_millisecond(row.created.unix_ms).unwrap_or_default();
-    let own = json!({ "id": row.id, "testCaseKey": data.case, "status": data.status, "comment": data.comment,
+    let at = jiff::Timestamp::from_millisecond(created.unix_ms).unwrap_or_default();
+    let own = json!({ "id": id, "testCaseKey": data.case, "status": data.status, "comment": data.comment,
         "executionDate": format!("{at:.3}"), "automated": false });
     shown.extend(own.as_object().cloned().unwrap_or_default());
     Value::Object(shown)

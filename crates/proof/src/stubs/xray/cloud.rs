@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::graphql::{self, Field, Operation};
 use super::{EXECUTION, Issue, Run, Site, TEST};
-use crate::stubs::{Admin, Answer, Call, Kind, Ledger, Rate, Request, Row, Turn, Vendor};
+use crate::stubs::{Admin, Answer, Call, Kind, Ledger, Rate, Request, Turn, Vendor};
 
 /// The most rows of one page, and what a page holds if nobody says (source: the GraphQL reference).
 const PAGE_MAX: u64 = 100;
@@ -108,37 +108,37 @@ impl XrayCloud {
                 if !self.site.statuses.contains(&status) {
                     return Err(format!("Status {status} not found"));
                 }
-                self.run(call, text("id"))?.status = status;
+                self.change_run(call, text("id"), |run| run.status = status)?;
                 Ok(json!("Test Run status updated"))
             }
             (true, "updateTestRun") => {
                 let comment = call.kept(text("comment"));
                 let times = ["startedOn", "finishedOn"].map(|name| field.args.get(name)?.as_str().map(str::to_owned));
-                let run = self.run(call, text("id"))?;
-                if field.args.get("comment").is_some_and(Value::is_string) {
-                    run.comment = comment;
-                }
-                let [started, finished] = times;
-                run.started = started.or(run.started.take());
-                run.finished = finished.or(run.finished.take());
+                self.change_run(call, text("id"), |run| {
+                    if field.args.get("comment").is_some_and(Value::is_string) {
+                        run.comment = comment;
+                    }
+                    let [started, finished] = times;
+                    run.started = started.or(run.started.take());
+                    run.finished = finished.or(run.finished.take());
+                })?;
                 Ok(json!({ "warnings": [] }))
             }
             (true, "resetTestRun") => {
                 let open = self.site.open();
-                let run = self.run(call, text("id"))?;
-                let (execution, test) = (run.execution.clone(), run.test.clone());
-                *run = Run { execution, test, status: open, ..Run::default() };
+                self.change_run(call, text("id"), |run| {
+                    let (execution, test) = (run.execution.clone(), run.test.clone());
+                    *run = Run { execution, test, status: open, ..Run::default() };
+                })?;
                 Ok(json!("Test Run reset"))
             }
             (_, name) => Err(format!("Cannot query field {name:?}")),
         }
     }
 
-    fn run(&mut self, call: &Call<'_>, id: &str) -> Result<&mut Run, String> {
+    fn change_run(&mut self, call: &Call<'_>, id: &str, change: impl FnOnce(&mut Run)) -> Result<(), String> {
         let id = u64::from_str_radix(id, 16).map_err(|_| "Test Run not found")?;
-        let row = self.site.runs.get_mut(id).ok_or("Test Run not found")?;
-        row.changed = call.now;
-        Ok(&mut row.data)
+        self.site.runs.change(id, call.now, change).map(drop).ok_or_else(|| "Test Run not found".to_owned())
     }
 
     fn issues(&self, call: &Call<'_>, field: &Field, kind: &str) -> Reply {
@@ -155,17 +155,17 @@ impl XrayCloud {
         if executions.len() < ids("testExecIssueIds").len() {
             return Err("Test Execution not found".to_owned());
         }
-        let mut found: Vec<&Row<Run>> = self.site.runs.iter().filter(|row| call.sees(row.created)).collect();
-        found.retain(|row| executions.is_empty() || executions.contains(&row.data.execution));
-        found.retain(|row| tests.is_empty() || tests.contains(&row.data.test));
-        connection(call, field, &found, |row| {
-            let run = &row.data;
+        let mut found: Vec<(u64, &Run)> = self.site.runs.shown(call).collect();
+        found.retain(|(_, run)| executions.is_empty() || executions.contains(&run.execution));
+        found.retain(|(_, run)| tests.is_empty() || tests.contains(&run.test));
+        connection(call, field, &found, |(id, run)| {
+            let changed = self.site.runs.get(*id).map(|row| row.changed).unwrap_or_default();
             let issue = |key: &str, kind| self.site.issue(key, kind).map(issue_json).unwrap_or_default();
             let files: Vec<Value> = run.evidence.iter().map(|name| json!({ "id": name, "filename": name })).collect();
             json!({
-                "id": format!("{:024x}", row.id), "status": { "name": run.status }, "comment": run.comment,
+                "id": format!("{id:024x}"), "status": { "name": run.status }, "comment": run.comment,
                 "startedOn": run.started, "finishedOn": run.finished, "defects": [], "evidence": files,
-                "lastModified": time(row.changed.unix_ms), "test": issue(&run.test, TEST),
+                "lastModified": time(changed.unix_ms), "test": issue(&run.test, TEST),
                 "testExecution": issue(&run.execution, EXECUTION),
             })
         })

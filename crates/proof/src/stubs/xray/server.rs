@@ -142,15 +142,18 @@ impl XrayServer {
         if let Some(status) = text("status").filter(|status| !self.site.statuses.iter().any(|known| known == status)) {
             return xray_problem(400, &format!("The status {status} does not exist"));
         }
-        let Some(row) = id.parse().ok().and_then(|id| self.site.runs.get_mut(id)) else {
+        let changed = id.parse().ok().and_then(|id| {
+            self.site.runs.change(id, call.now, |run| {
+                if let Some(status) = text("status") {
+                    status.clone_into(&mut run.status);
+                }
+                if let Some(comment) = text("comment") {
+                    run.comment = call.kept(comment);
+                }
+            })
+        });
+        if changed.is_none() {
             return xray_problem(404, "Test Run not found");
-        };
-        row.changed = call.now;
-        if let Some(status) = text("status") {
-            status.clone_into(&mut row.data.status);
-        }
-        if let Some(comment) = text("comment") {
-            row.data.comment = call.kept(comment);
         }
         Answer::json(200, &json!([]))
     }
