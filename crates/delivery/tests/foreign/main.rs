@@ -8,4 +8,8 @@
 )]
 
 mod given;
+mod kiwi;
+mod kiwi_live;
+mod live;
+mod nitrate_live;
 mod testrail;

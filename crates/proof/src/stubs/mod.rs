@@ -26,6 +26,7 @@
 
 mod fault;
 mod kernel;
+pub mod kiwi;
 mod message;
 mod quirks;
 mod rows;
@@ -33,9 +34,11 @@ mod serve;
 mod shared;
 pub mod testrail;
 mod vendor;
+mod xml_rpc;
 
 pub use fault::{Admin, Fault, JobFate, Plan, RetryAfter, Select, When};
 pub use kernel::{Door, Stub};
+pub use kiwi::Kiwi;
 pub use message::{Answer, Part, Request};
 pub use quirks::{Damage, Lag, Limit, Quirks, Rate};
 pub use rows::{JobState, Jobs, Repeat, Row, Rows, Rule, Told};
