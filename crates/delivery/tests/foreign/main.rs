@@ -12,4 +12,5 @@ mod kiwi;
 mod kiwi_live;
 mod live;
 mod nitrate_live;
+mod testlink;
 mod testrail;
