@@ -42,7 +42,7 @@ pub(crate) fn opened(settings: TargetSettings) -> Result<Arc<dyn Adapter>, OpenE
     // The same one again is no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut http = HttpSettings::new("tallyonce/test");
-    http.answer_timeout_ms = 2_000;
+    (http.answer_timeout_ms, http.answer_timeout_per_mib_ms) = (2_000, 0);
     open(settings, &http, Arc::new(SystemClock::new()))
 }
 

@@ -1,4 +1,4 @@
-//! Adapters against stub servers of their products.
+//! Each adapter against its product's stub: every call, the repeat rule, the marker, and each class of answer.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,10 +7,24 @@
     reason = "helpers of tests may panic and print"
 )]
 
+mod allure;
+mod azure;
 mod given;
+<<<<<<< HEAD
 mod kiwi;
 mod kiwi_live;
 mod live;
 mod nitrate_live;
 mod testlink;
+=======
+mod jira;
+mod keyed;
+mod qase;
+mod reportportal;
+mod testmo;
+>>>>>>> main
 mod testrail;
+mod xray_cloud;
+mod xray_server;
+mod zephyr_cloud;
+mod zephyr_server;

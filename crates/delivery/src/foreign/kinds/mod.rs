@@ -1,23 +1,23 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
-mod kiwi;
-mod nitrate;
-mod tcms;
-mod testlink;
-mod testrail;
 mod allure;
 mod azure;
 mod caseless;
+mod jira;
+mod kiwi;
+mod nitrate;
 mod qase;
 mod reportportal;
+mod tcms;
+mod testlink;
 mod testmo;
-mod jira;
+mod testrail;
+mod times;
+mod xmlrpc;
 mod xray_cloud;
 mod xray_server;
 mod zephyr_cloud;
 mod zephyr_server;
-mod times;
-mod xmlrpc;
 
 use std::sync::Arc;
 

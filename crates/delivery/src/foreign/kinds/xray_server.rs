@@ -110,8 +110,10 @@ struct Made {
 #[serde(rename_all = "camelCase")]
 struct Run {
     id: u64,
-    #[serde(alias = "testKey")]
+    /// In a listing.
     key: Option<String>,
+    /// In a run by itself.
+    test_key: Option<String>,
     status: String,
     comment: Option<String>,
     finished_on: Option<String>,
@@ -140,13 +142,20 @@ struct Imported {
     test_exec_issue: Made,
 }
 
+impl Run {
+    fn test(&self) -> Option<&String> {
+        self.key.as_ref().or(self.test_key.as_ref())
+    }
+}
+
 impl XrayServer {
     async fn get(&self, path: String) -> Result<Answer, Trouble> {
         self.caller.call(Call::get(path), words).await
     }
 
     async fn search(&self, jql: &str) -> Result<Vec<Issue>, Trouble> {
-        let fetch = |start: u64| {
+        let fetch = |from: jira::From| {
+            let start = from.row;
             let jql = jira::encoded(jql);
             let path =
                 format!("/rest/api/2/search?jql={jql}&startAt={start}&maxResults={ISSUES_PAGE}&fields=summary,labels");
@@ -155,7 +164,7 @@ impl XrayServer {
                 Ok(Page { total: Some(page.total), rows: page.issues })
             }
         };
-        let mut found = jira::by_offset(|issue: &Issue| issue.id.clone(), fetch).await?;
+        let mut found = jira::whole(|issue: &Issue| issue.id.clone(), fetch).await?;
         found.sort_by_key(|issue| issue.id.parse::<u64>().unwrap_or(u64::MAX));
         Ok(found)
     }
@@ -171,41 +180,33 @@ impl XrayServer {
         Ok(jira::parsed::<Made>(&answer)?.key)
     }
 
-    /// Pages are numbered, and hold as much as an administrator has set (a larger limit would be refused): only an
-    /// empty one is the last.
+    /// Pages are numbered, and hold as much as an administrator has set: a larger limit would be refused.
     async fn listed(&self, cycle: &CycleId) -> Result<Vec<Run>, Trouble> {
-        let (mut runs, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
-        for page in 1_u64.. {
-            let key = jira::encoded(cycle.as_str());
+        let fetch = |from: jira::From| {
+            let (key, page) = (jira::encoded(cycle.as_str()), from.page);
             let path = format!("/rest/raven/1.0/api/testexec/{key}/test?detailed=true&page={page}");
-            let rows: Vec<Run> = jira::parsed(&self.get(path).await?)?;
-            let before = seen.len();
-            let count = rows.len();
-            runs.extend(rows.into_iter().filter(|run| seen.insert(run.id)));
-            // A server that doesn't page answers every page with all of it.
-            if count == 0 || seen.len() == before {
-                break;
-            }
-        }
-        Ok(runs)
+            async move { Ok(Page { total: None, rows: jira::parsed(&self.get(path).await?)? }) }
+        };
+        jira::whole(|run: &Run| run.id, fetch).await
     }
 
     /// The run by itself, where the listing leaves out what is needed of it.
     async fn whole(&self, run: Run) -> Result<Run, Trouble> {
         let verdict = run.status != self.words.open();
-        if run.key.is_some() && (run.comment.is_some() || !verdict) {
+        if run.test().is_some() && (run.comment.is_some() || !verdict) {
             return Ok(run);
         }
         jira::parsed(&self.get(format!("/rest/raven/latest/api/testrun/{}", run.id)).await?)
     }
 
     fn row(&self, run: Run) -> Result<Row, Trouble> {
+        let key = run.test().cloned();
+        let key = key.ok_or_else(|| Trouble::Unknown(format!("test run {} doesn't say of which test", run.id)))?;
         let comment = run.comment.unwrap_or_default();
         let marker = Marker::find(&comment);
         let beside = run.defects.into_iter().map(|defect| defect.key);
         let beside = beside.chain(run.evidences.into_iter().map(|evidence| evidence.file_name));
         let text = [jira::without_marker(&comment, &marker)].into_iter().chain(beside).collect::<Vec<_>>().join("\n");
-        let key = run.key.ok_or_else(|| Trouble::Unknown(format!("test run {} doesn't say of which test", run.id)))?;
         Ok(Row {
             id: RowId::new(run.id.to_string()),
             case: CaseId::new(key),
@@ -295,7 +296,7 @@ impl Adapter for XrayServer {
         let mut rows = Vec::new();
         for run in self.listed(cycle).await? {
             let other = |key: &String| !cases.is_empty() && !cases.iter().any(|case| case.as_str() == key);
-            if !run.key.as_ref().is_some_and(other) {
+            if !run.test().is_some_and(other) {
                 rows.push(self.row(self.whole(run).await?)?);
             }
         }

@@ -155,7 +155,8 @@ impl ZephyrCloud {
         T: DeserializeOwned,
         K: Ord,
     {
-        let fetch = |start: u64| {
+        let fetch = |from: jira::From| {
+            let start = from.row;
             let project = jira::encoded(&self.rules.project);
             let path = format!("/{what}?projectKey={project}{query}&maxResults={PAGE_MAX}&startAt={start}");
             async move {
@@ -163,7 +164,7 @@ impl ZephyrCloud {
                 Ok(Page { total: Some(page.total), rows: page.values })
             }
         };
-        jira::by_offset(id, fetch).await
+        jira::whole(id, fetch).await
     }
 
     /// By cursor, which rows that come meanwhile don't shift.

@@ -137,12 +137,13 @@ impl ZephyrServer {
 
     /// Oldest first, as far as the numbers in their keys tell.
     async fn search(&self, what: &str, query: &str) -> Result<Vec<Named>, Trouble> {
-        let fetch = |start: u64| {
+        let fetch = |from: jira::From| {
+            let start = from.row;
             let query = jira::encoded(query);
             let path = format!("/{what}/search?query={query}&fields=key,name&startAt={start}&maxResults={PAGE_MAX}");
             async move { Ok(self.get::<Listing<Named>>(&path).await?.page()) }
         };
-        let mut found = jira::by_offset(|named: &Named| named.key.clone(), fetch).await?;
+        let mut found = jira::whole(|named: &Named| named.key.clone(), fetch).await?;
         found.sort_by_key(|named| number(&named.key));
         Ok(found)
     }
@@ -157,11 +158,12 @@ impl ZephyrServer {
 
     async fn results(&self, cycle: &CycleId) -> Result<Vec<TestResult>, Trouble> {
         let run = format!("/testrun/{}/testresults", jira::encoded(cycle.as_str()));
-        let fetch = |start: u64| {
+        let fetch = |from: jira::From| {
+            let start = from.row;
             let path = format!("{run}/page?startAt={start}&maxResults={PAGE_MAX}&onlyLastExecutions=false");
             async move { Ok(self.get::<Listing<TestResult>>(&path).await?.page()) }
         };
-        match jira::by_offset(|result: &TestResult| result.id, fetch).await {
+        match jira::whole(|result: &TestResult| result.id, fetch).await {
             // Older builds have no pages, and say so as of a run that is not there.
             Err(Trouble::Gone(_)) => Ok(self.get::<Listing<TestResult>>(&run).await?.page().rows),
             results => results,

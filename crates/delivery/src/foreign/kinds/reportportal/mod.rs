@@ -313,6 +313,7 @@ impl Adapter for ReportPortal {
         self.call(call).await.and_then(|answer| json(&answer)).map(drop)
     }
 
+    /// Refused as long as the launch is in progress.
     async fn delete(&self, _cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
         let Some(item) = self.item(row.as_str()).await? else { return Ok(()) };
         let call = Call::delete(format!("{}/item/{}", self.base, item.id));
@@ -333,6 +334,8 @@ impl Adapter for ReportPortal {
 
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {
         let Some(launch) = self.look_for_launch(cycle).await? else { return Ok(()) };
+        // The server deletes no launch that is in progress.
+        self.close_cycle(cycle, Closing::Abandoned).await?;
         let call = Call::delete(format!("{}/launch/{}", self.base, launch.id));
         absent(self.call(call).await.and_then(|answer| json(&answer)).map(drop))
     }

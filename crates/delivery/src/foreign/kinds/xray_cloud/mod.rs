@@ -172,13 +172,13 @@ fn typed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Trouble> {
 }
 
 impl XrayCloud {
-    async fn listing<T>(&self, query: &str, name: &str, what: &Value, start: u64) -> Result<Page<T>, Trouble>
+    async fn listing<T>(&self, query: &str, name: &str, what: &Value, from: jira::From) -> Result<Page<T>, Trouble>
     where
         T: serde::de::DeserializeOwned,
     {
         let mut variables = what.clone();
         variables["limit"] = json!(PAGE_MAX);
-        variables["start"] = json!(start);
+        variables["start"] = json!(from.row);
         let answer = self.session.graphql(Nature::Reads, query, &variables, name).await?;
         let page: Connection<T> = typed(answer)?;
         Ok(Page { total: Some(page.total), rows: page.results })
@@ -186,9 +186,9 @@ impl XrayCloud {
 
     async fn executions(&self, jql: String) -> Result<Vec<Issue>, Trouble> {
         let what = json!({ "jql": jql });
-        let mut found = jira::by_offset(
+        let mut found = jira::whole(
             |issue: &Issue| issue.id.clone(),
-            |start| self.listing(EXECUTIONS, "getTestExecutions", &what, start),
+            |from| self.listing(EXECUTIONS, "getTestExecutions", &what, from),
         )
         .await?;
         found.sort_by_key(|issue| issue.id.parse::<u64>().unwrap_or(u64::MAX));
@@ -216,7 +216,7 @@ impl XrayCloud {
 
     async fn runs(&self, execution: &Execution) -> Result<Vec<Run>, Trouble> {
         let what = json!({ "executions": [execution.issue] });
-        jira::by_offset(|run: &Run| run.id.clone(), |start| self.listing(RUNS, "getTestRuns", &what, start)).await
+        jira::whole(|run: &Run| run.id.clone(), |from| self.listing(RUNS, "getTestRuns", &what, from)).await
     }
 
     fn row(&self, run: Run) -> Row {
@@ -242,6 +242,19 @@ impl XrayCloud {
         })
     }
 
+    /// What became of a change of one run: a refusal may mean that the run is there no more.
+    async fn of_run(&self, cycle: &CycleId, row: &RowId, ended: Result<Value, Trouble>) -> Result<(), Trouble> {
+        let Err(Trouble::Refused(what)) = ended else { return ended.map(drop) };
+        let runs = match self.execution(cycle).await {
+            Ok(execution) => self.runs(&execution).await,
+            Err(trouble) => Err(trouble),
+        };
+        match runs {
+            Ok(runs) if runs.iter().all(|run| run.id != row.as_str()) => Err(Trouble::Gone(what)),
+            _ => Err(Trouble::Refused(what)),
+        }
+    }
+
     /// A refusal may be of the entries, or of the execution that is there no more.
     async fn refusal(&self, execution: &Execution, what: String) -> Trouble {
         match self.by_key(&execution.key).await {
@@ -256,7 +269,7 @@ impl Cases for XrayCloud {
     async fn titles(&self) -> Result<Titles, Trouble> {
         let what = json!({ "jql": format!("project = {}", jira::quoted(&self.rules.project)) });
         let id = |issue: &Issue| issue.id.clone();
-        let tests = jira::by_offset(id, |start| self.listing::<Issue>(TESTS, "getTests", &what, start)).await?;
+        let tests = jira::whole(id, |from| self.listing::<Issue>(TESTS, "getTests", &what, from)).await?;
         let mut titles = Titles::default();
         for test in tests {
             let definition = test.unstructured.filter(|text| !text.is_empty() && *text != test.jira.summary);
@@ -323,7 +336,11 @@ impl Adapter for XrayCloud {
 
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble> {
         let execution = self.execution(cycle).await?;
-        let rows = self.runs(&execution).await?.into_iter().map(|run| self.row(run));
+        let runs = match self.runs(&execution).await {
+            Err(Trouble::Refused(what)) => return Err(self.refusal(&execution, what).await),
+            runs => runs?,
+        };
+        let rows = runs.into_iter().map(|run| self.row(run));
         Ok(jira::chosen(rows, cases))
     }
 
@@ -343,17 +360,18 @@ impl Adapter for XrayCloud {
         Ok(Written { rows: vec![None; batch.len()], refused: jira::import_errors(&answer, batch)?, job: None })
     }
 
-    async fn amend(&self, _cycle: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble> {
+    async fn amend(&self, cycle: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble> {
         let variables = json!({
             "id": row, "status": self.words.word(entry.status), "comment": entry.comment(),
             "began": jira::time(jira::began_ms(entry)), "ended": jira::time(entry.at_ms),
         });
-        self.session.graphql(Nature::Writes, AMEND, &variables, "texts").await.map(drop)
+        self.of_run(cycle, row, self.session.graphql(Nature::Writes, AMEND, &variables, "texts").await).await
     }
 
     /// The run stays in its execution, as one that was never carried out.
-    async fn delete(&self, _cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
-        self.session.graphql(Nature::Writes, RESET, &json!({ "id": row }), "resetTestRun").await.map(drop)
+    async fn delete(&self, cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
+        let ended = self.session.graphql(Nature::Writes, RESET, &json!({ "id": row }), "resetTestRun").await;
+        jira::there(self.of_run(cycle, row, ended).await).map(drop)
     }
 
     /// There is no such thing: workflows of issues differ from project to project.
@@ -368,6 +386,11 @@ impl Adapter for XrayCloud {
         };
         let variables = json!({ "id": execution.issue });
         let name = "deleteTestExecution";
-        self.session.graphql(Nature::Writes, DELETE_EXECUTION, &variables, name).await.map(drop)
+        match self.session.graphql(Nature::Writes, DELETE_EXECUTION, &variables, name).await {
+            Err(Trouble::Refused(what)) => {
+                jira::there(Err(self.refusal(&execution, what).await)).map(|_: Option<()>| ())
+            }
+            ended => ended.map(drop),
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! What the products that live in Jira have in common: ids and titles of cases, words for statuses, texts that hold a
-//! marker, times, and listings by offset. Must not know which of them asks, nor any address.
+//! What the products that live in Jira have in common: cases, listings, words for statuses, texts that hold a marker,
+//! and times. Must not know which of them asks, nor any address.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+mod cases;
+mod listing;
 
-use async_trait::async_trait;
+use std::collections::BTreeSet;
+
 use domain::marker::{ContentTag, Found};
-use domain::{Cause, ItemName, Status};
+use domain::{Cause, Status};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
@@ -15,15 +16,14 @@ use serde_json::Value;
 use super::OpenError;
 use crate::classify::Answer;
 use crate::foreign::caller::Caller;
-use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted, Entry, Row, RowStatus};
-use crate::foreign::mapping::{IdShape, ids_in};
+use crate::foreign::entry::{CaseId, Entry, Row, RowStatus};
 use crate::foreign::settings::TargetSettings;
 use crate::foreign::trouble::{Trouble, in_words};
+pub(super) use cases::{CaseRules, Cases, Titles};
+pub(super) use listing::{From, Page, whole};
 
 /// Most characters of a summary or a name (Jira's own limit; Zephyr's pages state the same).
 pub(super) const TITLE_CHARS_MAX: usize = 255;
-/// How often a listing is read before it is given up: it changes while it is read.
-const READINGS_MAX: u32 = 3;
 
 /// With what the settings give: name and password, or a personal token alone.
 pub(super) fn authorised(caller: Caller, settings: &TargetSettings) -> Result<Caller, OpenError> {
@@ -178,168 +178,12 @@ pub(super) fn import_errors(answer: &Answer, batch: &[Entry]) -> Result<Vec<(usi
     errors.map(told).collect()
 }
 
-/// One page of a listing by offset.
-pub(super) struct Page<T> {
-    /// How many rows there are in all, where the answer says so.
-    pub(super) total: Option<u64>,
-    /// The rows of this page.
-    pub(super) rows: Vec<T>,
-}
-
-/// A whole listing, each row once. Pages shift when rows come and go while they are read: a reading that saw fewer
-/// different rows than the product counts is done again.
-pub(super) async fn by_offset<T, K, F>(id: impl Fn(&T) -> K, fetch: impl Fn(u64) -> F) -> Result<Vec<T>, Trouble>
-where
-    K: Ord,
-    F: Future<Output = Result<Page<T>, Trouble>>,
-{
-    for _ in 0..READINGS_MAX {
-        let (mut seen, mut rows, mut start) = (BTreeSet::new(), Vec::new(), 0_u64);
-        let total = loop {
-            let page = fetch(start).await?;
-            start += page.rows.len() as u64;
-            let ended = page.rows.is_empty() || page.total.is_some_and(|total| start >= total);
-            rows.extend(page.rows.into_iter().filter(|row| seen.insert(id(row))));
-            if ended {
-                break page.total;
-            }
-        };
-        if total.is_none_or(|total| rows.len() as u64 >= total) {
-            return Ok(rows);
-        }
-    }
-    Err(Trouble::Unknown(format!("a listing changed in each of {READINGS_MAX} readings, so that none was complete")))
-}
-
-/// The cases of a project by their titles.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Titles(BTreeMap<String, Vec<CaseId>>);
-
-impl Titles {
-    /// One more case.
-    pub(super) fn add(&mut self, title: &str, case: CaseId) {
-        self.0.entry(title.trim().to_owned()).or_default().push(case);
-    }
-
-    fn of(&self, title: &str) -> Option<(&str, &[CaseId])> {
-        self.0.get_key_value(title).map(|(title, cases)| (title.as_str(), cases.as_slice()))
-    }
-
-    /// By the item as people read it, by `class.name`, and, if no other item is called so, by its name alone.
-    fn find(&self, item: &ItemName, name_is_single: bool) -> Option<(&str, &[CaseId])> {
-        let dotted = item.class().map(|class| format!("{class}.{}", item.name()));
-        let name = name_is_single.then(|| item.name().to_owned());
-        let mut texts = [Some(title_of(item)), dotted, name].into_iter().flatten();
-        texts.find_map(|text| self.of(cut(&text, TITLE_CHARS_MAX).trim()))
-    }
-}
-
-/// What a case that is made for an item is called.
-fn title_of(item: &ItemName) -> String {
-    cut(&item.to_string(), TITLE_CHARS_MAX).trim().to_owned()
-}
-
-/// Where cases are listed and made.
-#[async_trait]
-pub(super) trait Cases: Sync {
-    /// All cases of the project.
-    async fn titles(&self) -> Result<Titles, Trouble>;
-
-    /// Makes one more.
-    async fn create_case(&self, title: &str) -> Result<CaseId, Trouble>;
-}
-
-/// How cases are chosen.
-#[derive(Debug, Clone)]
-pub(super) struct CaseRules {
-    /// How ids look.
-    pub(super) shape: IdShape,
-    /// The project's key. Names are full of what only looks like an id (`UTF-8`, `SHA-256`): an id in a name counts
-    /// if it is of this project; those in properties and in the mapping file are meant, and may be of another.
-    pub(super) project: String,
-    /// Whether cases are made.
-    pub(super) create: bool,
-}
-
-impl CaseRules {
-    fn named(&self, wanted: &CaseWanted<'_>) -> Option<CaseId> {
-        if let Some(mapped) = wanted.mapped {
-            return Some(mapped.clone());
-        }
-        let given = wanted.external_ids.iter().flat_map(|text| ids_in(text, self.shape)).next();
-        let own = |id: &String| id.rsplit_once('-').is_some_and(|(project, _)| project == self.project);
-        given.or_else(|| ids_in(wanted.item.name(), self.shape).into_iter().find(own)).map(CaseId::new)
-    }
-
-    /// The case of each item. Lists the project's cases at most once, and only if some item names none by itself.
-    pub(super) async fn choose(
-        &self,
-        cases: &impl Cases,
-        wanted: &[CaseWanted<'_>],
-    ) -> Result<Vec<CaseChoice>, Trouble> {
-        let named: Vec<Option<CaseId>> = wanted.iter().map(|wanted| self.named(wanted)).collect();
-        if named.iter().all(Option::is_some) {
-            let known = |(id, wanted): (Option<CaseId>, &CaseWanted<'_>)| {
-                id.map(|id| CaseChoice::Known(Case { id, title: title_of(wanted.item) }))
-            };
-            return Ok(named.into_iter().zip(wanted).filter_map(known).collect());
-        }
-        let mut titles = cases.titles().await?;
-        let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-        for wanted in wanted {
-            *names.entry(wanted.item.name()).or_default() += 1;
-        }
-        let mut choices = Vec::with_capacity(wanted.len());
-        for (named, wanted) in named.into_iter().zip(wanted) {
-            let title = title_of(wanted.item);
-            let single = names.get(wanted.item.name()) == Some(&1);
-            choices.push(match (named, titles.find(wanted.item, single)) {
-                (Some(id), _) => CaseChoice::Known(Case { id, title }),
-                (None, Some((title, [id]))) => CaseChoice::Known(Case { id: id.clone(), title: title.to_owned() }),
-                (None, Some((title, several))) => CaseChoice::Unmatched {
-                    why: format!("{} cases of {} are called {title:?}", several.len(), self.project),
-                },
-                (None, None) if self.create => {
-                    let id = cases.create_case(&title).await?;
-                    titles.add(&title, id.clone());
-                    CaseChoice::Known(Case { id, title })
-                }
-                (None, None) => CaseChoice::Unmatched { why: self.why(&title) },
-            });
-        }
-        Ok(choices)
-    }
-
-    fn why(&self, title: &str) -> String {
-        let (IdShape::Prefixed(letters) | IdShape::Dashed(letters)) = self.shape;
-        let project = &self.project;
-        format!(
-            "no id such as {project}-{letters}12 in its properties or name, and no case of {project} called {title:?}"
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use domain::marker::{Marker, WriteId};
     use domain::{Ordinal, ProjectId, PushKey};
 
     use super::*;
-
-    fn rules() -> CaseRules {
-        CaseRules { shape: IdShape::Dashed(""), project: "SHOP".to_owned(), create: false }
-    }
-
-    #[test]
-    fn only_ids_of_the_project_count_in_names() {
-        let named = |name: &str, external: &[String]| {
-            let item = ItemName::new(None::<&str>, None, name);
-            rules().named(&CaseWanted { item: &item, external_ids: external, mapped: None })
-        };
-        assert_eq!(named("reads UTF-8 [SHOP-12]", &[]), Some(CaseId::new("SHOP-12")));
-        assert_eq!(named("reads UTF-8", &[]), None);
-        assert_eq!(named("SHOP-12", &["LIB-3".to_owned()]), Some(CaseId::new("LIB-3")));
-    }
 
     #[test]
     fn times_come_back_and_words_for_people_do_not() {
@@ -374,25 +218,5 @@ mod tests {
     fn a_text_is_cut_between_characters() {
         assert_eq!(cut("äöü", 2), "äö");
         assert_eq!(cut("äöü", 3), "äöü");
-    }
-
-    #[tokio::test]
-    async fn a_listing_that_shifts_is_read_again_until_it_is_whole() {
-        let shifted = std::sync::atomic::AtomicBool::new(true);
-        let rows = by_offset(
-            |row: &u64| *row,
-            |start| {
-                // The first reading's second page begins one row too late.
-                let late = start > 0 && shifted.swap(false, std::sync::atomic::Ordering::Relaxed);
-                let from = start + u64::from(late);
-                async move { Ok(Page { total: Some(5), rows: (from..(from + 2).min(5)).collect() }) }
-            },
-        );
-        assert_eq!(rows.await.unwrap(), [0, 1, 2, 3, 4]);
-        let never = by_offset(
-            |row: &u64| *row,
-            |start| async move { Ok(Page { total: Some(3), rows: (start == 0).then_some(7).into_iter().collect() }) },
-        );
-        assert!(matches!(never.await, Err(Trouble::Unknown(_))));
     }
 }
