@@ -63,7 +63,7 @@ impl Patience<'_> {
     }
 
     /// A call that changes nothing: again until it is answered.
-    pub(super) async fn reading<'c, T: Send>(
+    pub async fn reading<'c, T: Send>(
         &mut self,
         mut call: impl FnMut() -> BoxFuture<'c, Result<T, Trouble>> + Send,
     ) -> Result<T, GaveUp> {
