@@ -15,10 +15,15 @@ use serde_json::Value;
 
 /// A target of this kind at the stub, with these keys of its own.
 pub(crate) fn settings(kind: Kind, door: &Door, own: Value) -> TargetSettings {
+    settings_at(kind, &door.url(), own)
+}
+
+/// A target of this kind anywhere.
+pub(crate) fn settings_at(kind: Kind, url: &str, own: Value) -> TargetSettings {
     TargetSettings {
         name: TargetName::parse("there").unwrap(),
         kind,
-        url: HttpUrl::parse(&door.url()).unwrap(),
+        url: HttpUrl::parse(url).unwrap(),
         project: "1".to_owned(),
         user: Some("bot@example.com".to_owned()),
         token: Some(Secret::new("key")),

@@ -13,11 +13,19 @@ mod generic;
 mod generic_keys;
 mod given;
 mod guides;
+<<<<<<< HEAD
+mod kiwi;
+mod kiwi_live;
+mod live;
+mod nitrate_live;
+mod testlink;
+=======
 mod jira;
 mod keyed;
 mod qase;
 mod reportportal;
 mod testmo;
+>>>>>>> main
 mod testrail;
 mod xray_cloud;
 mod xray_server;
