@@ -83,6 +83,7 @@ async fn a_small_service_is_reached_by_configuration_alone() {
     target.write(&run(), &all[..1]).await.unwrap();
     let again = target.rows(&run(), &[all[0].case.clone()]).await.unwrap();
     assert_eq!(again.iter().filter(|row| row.is_of(all[0].marker.write)).count(), 2, "a repeat stands beside it");
+    assert_eq!(again.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["1", "5"], "oldest first");
     assert_eq!(class(&target.write(&run(), &all).await.unwrap_err()), "too large");
 }
 
@@ -204,7 +205,9 @@ async fn a_link_leads_nowhere_but_to_the_service_itself() {
     let own = with(described(), "/read/path", json!("/api/runs/{cycle}/results?limit=10"));
     let own = with(with(own, "/read/next", json!("link")), "/read/next-at", json!("/results/0/note"));
     let target = target(&stub, own);
-    for away in ["https://evil.example/x", "//evil.example/x"] {
+    for (away, words) in
+        [("https://evil.example/x", "not under"), ("//evil.example/x", "not under"), ("/x", "later page")]
+    {
         let mut one = entry("a", Status::Passed);
         one.message = None;
         target.write(&run(), &[one]).await.unwrap();
@@ -221,9 +224,9 @@ async fn a_link_leads_nowhere_but_to_the_service_itself() {
             ),
         ));
         let rows = opened(of(&stub, described())).unwrap().rows(&run(), &[]).await.unwrap();
-        reached.unwrap().amend(&run(), &rows[0].id, &entry("a", Status::Passed)).await.unwrap();
+        reached.unwrap().amend(&run(), &rows.last().unwrap().id, &entry("a", Status::Passed)).await.unwrap();
         let trouble = target.rows(&run(), &[]).await.unwrap_err();
-        assert!(trouble.to_string().contains("not under"), "{trouble}");
+        assert!(class(&trouble) == "unknown" && trouble.to_string().contains(words), "{trouble}");
     }
 }
 

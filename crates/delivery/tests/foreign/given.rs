@@ -38,14 +38,14 @@ pub(crate) fn settings_at(kind: Kind, url: &str, own: Value) -> TargetSettings {
     }
 }
 
-/// Opens it.
+/// Opens it, with a time-out that a stalled answer reaches in good time.
 pub(crate) fn opened(settings: TargetSettings) -> Result<Arc<dyn Adapter>, OpenError> {
-    opened_with(settings, 60_000)
+    opened_with(settings, 5_000)
 }
 
 /// Opens it to meet this fault: only where an answer never comes, its end is not waited for.
 pub(crate) fn opened_for(fault: &Fault, settings: TargetSettings) -> Arc<dyn Adapter> {
-    let timeout_ms = if matches!(fault, Fault::Stall { .. }) { 500 } else { 60_000 };
+    let timeout_ms = if matches!(fault, Fault::Stall { .. }) { 500 } else { 5_000 };
     opened_with(settings, timeout_ms).unwrap()
 }
 

@@ -12,6 +12,7 @@ mod azure;
 mod generic;
 mod generic_keys;
 mod given;
+mod guides;
 mod jira;
 mod keyed;
 mod kiwi;

@@ -195,6 +195,7 @@ async fn what_is_written_comes_back_with_its_marker_and_a_repeat_stands_beside_i
         let again = target.rows(&run, &[batch[0].case.clone()]).await.unwrap();
         assert_eq!(again.len(), 2);
         assert!(again.iter().all(|row| row.is_of(batch[0].marker.write)));
+        assert_eq!(Some(&again[0].id), written.rows[0].as_ref(), "oldest first, also within a second");
     }
 }
 

@@ -51,6 +51,8 @@ pub struct Service {
     pub runs_first: bool,
     /// Pages start at this number.
     pub first_page: u64,
+    /// A page behind the last one is not there (404) instead of being empty.
+    pub pages_end: bool,
     runs: BTreeMap<String, Run>,
 }
 
@@ -59,7 +61,14 @@ type Reply = Result<Answer, Answer>;
 impl Service {
     /// A service with this rule about this.
     pub fn new(rule: Rule, same: Same) -> Self {
-        Self { rows: Rows::new(rule, 1), same, runs_first: false, first_page: 1, runs: BTreeMap::new() }
+        Self {
+            rows: Rows::new(rule, 1),
+            same,
+            runs_first: false,
+            first_page: 1,
+            pages_end: false,
+            runs: BTreeMap::new(),
+        }
     }
 
     /// The smallest one: it only appends.
@@ -180,6 +189,9 @@ impl Service {
         let after = call.request.number("after").map(|after| after as usize);
         let offset = call.request.number("offset").map(|offset| offset as usize);
         let offset = offset.or(page).or(after).unwrap_or(0);
+        if self.pages_end && page > Some(0) && offset >= rows.len() {
+            return missing();
+        }
         let shown = call.page(rows, offset, limit);
         let next = (offset + limit < rows.len()).then_some(offset + limit);
         let path = call.request.target.split('?').next().unwrap_or_default();

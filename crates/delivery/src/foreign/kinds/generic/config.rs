@@ -113,6 +113,7 @@ pub(super) struct ReadSpec {
     pub(super) time_at: Option<Pointer>,
     pub(super) cycle_at: Option<Pointer>,
     pub(super) missing_is_empty: bool,
+    pub(super) newest_first: bool,
 }
 
 impl ReadSpec {
@@ -127,6 +128,7 @@ impl ReadSpec {
             time_at: pointer(&mut options, "time-at")?,
             cycle_at: pointer(&mut options, "cycle-at")?,
             missing_is_empty: options.flag("missing-is-empty")?.unwrap_or(false),
+            newest_first: options.flag("newest-first")?.unwrap_or(false),
         };
         if spec.cycle_at.is_none() && !spec.list.call.places().contains(&Place::Cycle) {
             let why = "it must hold {cycle}, or cycle-at must say where a row has its cycle";

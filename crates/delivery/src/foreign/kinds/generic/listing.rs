@@ -72,6 +72,14 @@ async fn page(
     Ok(Paged { rows: items.into_iter().map(with_id).collect::<Result<_, _>>()?, total, next })
 }
 
+/// A list that goes away while it is read is none that has nothing.
+fn later(trouble: Trouble, is_later: bool) -> Trouble {
+    match trouble {
+        Trouble::Gone(what) if is_later => Trouble::Unknown(format!("a later page of the list is not there: {what}")),
+        other => other,
+    }
+}
+
 fn number_at(answer: &Value, at: &Pointer) -> Result<u64, Trouble> {
     let number = at.of(answer).and_then(Value::as_u64);
     number.ok_or_else(|| Trouble::Unknown(format!("the answer has no number at {:?} (total-at)", at.as_str())))
@@ -87,7 +95,7 @@ async fn by_offset(
     loop {
         let offset = reading.offset();
         let fill = |place: Place| if place == Place::Offset { json!(offset) } else { fill(place) };
-        let paged = page(service, list, id_at, &fill, None).await?;
+        let paged = page(service, list, id_at, &fill, None).await.map_err(|trouble| later(trouble, offset > 0))?;
         total = least(total, paged.total);
         if reading.take(paged.rows, None)? == Step::Done {
             return Ok((reading.rows(), total));
@@ -116,7 +124,11 @@ async fn by_page(
             Next::Link(_) => onward.as_deref().map(|link| service.path_of_link(link)).transpose()?,
             _ => None,
         };
-        let paged = page(service, list, id_at, &fill, link).await?;
+        let paged = match page(service, list, id_at, &fill, link).await {
+            // Some services have no page behind the last one.
+            Err(Trouble::Gone(_)) if matches!(list.next, Next::Page(_)) && number > first => return Ok((rows, total)),
+            paged => paged.map_err(|trouble| later(trouble, number > first))?,
+        };
         let shown: Vec<String> = paged.rows.iter().map(|(id, _)| id.clone()).collect();
         if !shown.is_empty() && shown == before {
             return Err(Trouble::Unknown(

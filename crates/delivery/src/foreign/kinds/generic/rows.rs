@@ -61,7 +61,7 @@ impl Generic {
         }
     }
 
-    /// Every row of a cycle with a verdict.
+    /// Every row of a cycle with a verdict, oldest first.
     pub(super) async fn all_rows(&self, read: &ReadSpec, cycle: &CycleId) -> Result<Vec<Row>, Trouble> {
         let fill = |place: Place| self.of_cycle(place, cycle);
         let listed = match listing::all(&self.service, &read.list, &read.row_at, &fill).await {
@@ -73,7 +73,12 @@ impl Generic {
             None => true,
         };
         let rows = listed.iter().filter(of_cycle).filter_map(|row| self.row(read, row).transpose());
-        rows.collect()
+        let mut rows = rows.collect::<Result<Vec<Row>, Trouble>>()?;
+        if read.newest_first {
+            rows.reverse();
+        }
+        count_up(&mut rows, |row| row.id.as_str());
+        Ok(rows)
     }
 
     fn row(&self, read: &ReadSpec, row: &Value) -> Result<Option<Row>, Trouble> {
@@ -112,10 +117,7 @@ impl Generic {
                 let ours =
                     listed.iter().filter(|cycle| tag_at.text_of(cycle).is_some_and(|text| holds_tag(&text, &tag)));
                 let mut found = ours.map(|cycle| found_cycle(cycle, show, wanted)).collect::<Result<Vec<_>, _>>()?;
-                // Numbers count up as cycles are made; of other ids the list's own order says more.
-                if found.iter().all(|cycle| cycle.id.as_str().parse::<u64>().is_ok()) {
-                    found.sort_by_key(|cycle| cycle.id.as_str().parse::<u64>().unwrap_or(u64::MAX));
-                }
+                count_up(&mut found, |cycle| cycle.id.as_str());
                 Ok(found)
             }
         }
@@ -154,6 +156,13 @@ impl Generic {
             }
         }
         Ok(written)
+    }
+}
+
+/// Sorts by ids if all are numbers, as those count up; of other ids the list's own order says more.
+fn count_up<T>(all: &mut [T], id: impl Fn(&T) -> &str) {
+    if all.iter().all(|one| id(one).parse::<u64>().is_ok()) {
+        all.sort_by_key(|one| id(one).parse::<u64>().unwrap_or(u64::MAX));
     }
 }
 
