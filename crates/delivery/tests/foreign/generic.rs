@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use delivery::foreign::{
-    Adapter, CaseChoice, CaseWanted, CycleId, KeyOnWrite, Kind, MarkerLevel, Race, RowStatus, Strategy, TargetSettings,
-    Visible,
-};
+use delivery::foreign::{Adapter, CaseChoice, CaseWanted, CycleId, Kind, Race, RowStatus, TargetSettings};
 use domain::Status;
 use domain::marker::Found;
-use proof::stubs::generic::{Same, Service};
-use proof::stubs::{Admin, Damage, Fault, Lag, Plan, Quirks, Repeat, Rule, Select, Stamp, Stub, Vendor};
+use proof::stubs::generic::Service;
+use proof::stubs::{Admin, Fault, Plan, Select, Stamp, Stub, Vendor};
 use serde_json::{Value, json};
 
 use crate::given::{class, entry, faults_of_a_write, next_write, opened, opened_for, settings, settled, wanted};
