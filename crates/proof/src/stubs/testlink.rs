@@ -122,7 +122,7 @@ impl TestLink {
                 Ok(all.map(|(id, name)| json!({ "id": id.to_string(), "name": name, "notes": "" })).collect())
             }
             "tl.createBuild" => Ok(self.create_build(args)),
-            "tl.getBuildsForTestPlan" => Ok(none_as_text(self.builds.iter().map(shown_build).collect())),
+            "tl.getBuildsForTestPlan" => Ok(none_as_text(&self.builds.iter().map(shown_build).collect::<Vec<_>>())),
             "tl.closeBuild" => {
                 let build = self.build(args)?;
                 self.builds.iter_mut().filter(|other| other.id == build).for_each(|other| other.open = false);
@@ -139,16 +139,13 @@ impl TestLink {
     fn create_build(&mut self, args: &Value) -> Value {
         let name = args["buildname"].as_str().unwrap_or_default();
         let there = self.builds.iter().find(|build| build.name == name).map(|build| build.id);
-        match there {
+        if let Some(id) = there {
             // Not an error's form, and not in an array.
-            Some(id) => json!({
-                "status": false, "operation": "createBuild", "id": id, "message": "(build name exists in this plan)"
-            }),
-            None => {
-                let id = self.add_build(name);
-                json!([{ "status": true, "operation": "createBuild", "id": id, "message": "Success!" }])
-            }
+            let message = "(build name exists in this plan)";
+            return json!({ "status": false, "operation": "createBuild", "id": id, "message": message });
         }
+        let id = self.add_build(name);
+        json!([{ "status": true, "operation": "createBuild", "id": id, "message": "Success!" }])
     }
 
     /// The build that is meant: by number, by name, or guessed.
@@ -275,7 +272,7 @@ impl TestLink {
             }
             "tl.getTestCasesForTestSuite" => {
                 let row = |(number, case): (&u64, &Case)| json!({ "id": (number + 100).to_string(), "name": case.name, "external_id": format!("{PREFIX}-{number}") });
-                Ok(none_as_text(self.cases.iter().map(row).collect()))
+                Ok(none_as_text(&self.cases.iter().map(row).collect::<Vec<_>>()))
             }
             "tl.getTestCase" => {
                 let number = self.case(args)?;
@@ -395,7 +392,7 @@ fn is_same(one: &Execution, other: &Execution) -> bool {
 }
 
 /// PHP says nothing as an empty text.
-fn none_as_text(rows: Vec<Value>) -> Value {
+fn none_as_text(rows: &[Value]) -> Value {
     if rows.is_empty() { json!("") } else { json!(rows) }
 }
 
