@@ -14,6 +14,7 @@ mod collect;
 mod config;
 mod headers;
 mod layers;
+mod ledger;
 mod local;
 mod params;
 mod points;
@@ -24,6 +25,7 @@ mod state;
 mod words;
 
 pub use config::{BodyLimits, ServeConfig};
+pub use ledger::StoreBook;
 pub use local::LocalTarget;
 pub use record::{Admitted, Begun, Door};
 pub use serve::{ServeError, serve};

@@ -7,6 +7,7 @@ mod drill;
 mod push;
 mod read;
 mod run;
+mod target;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub(crate) use drill::DrillArgs;
 pub(crate) use push::{FailOn, FlushArgs, IdentityArgs, KeyArgs, PushArgs, SendArgs};
 pub(crate) use read::{CheckStoreArgs, CloseArgs, PromoteArgs, ServeArgs, ShowArgs, ShowFormat, WaitArgs};
 pub(crate) use run::{ExitWith, RunArgs};
+pub(crate) use target::{AuditArgs, AuditFormat, ForwardsArgs, ProbeArgs, RepairArgs, ThereArgs};
 
 use crate::settings::duration;
 
@@ -60,6 +62,14 @@ pub(crate) enum Command {
     Wait(WaitArgs),
     /// Look for contradictions in a store
     CheckStore(CheckStoreArgs),
+    /// Measure what a target really does with a repeat
+    Probe(ProbeArgs),
+    /// Find what a target holds twice, or lacks
+    Audit(AuditArgs),
+    /// Show how doubles of a target would be mended, and mend them
+    Repair(RepairArgs),
+    /// List what is on its way to targets, and what a person has to look at
+    Forwards(ForwardsArgs),
     /// Break a link and kill processes on purpose, and show that every outcome is counted once
     Drill(DrillArgs),
     /// Print a completion script for a shell

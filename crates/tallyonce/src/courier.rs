@@ -27,7 +27,7 @@ const HELD_PAUSE_MS: u64 = 100;
 #[derive(Debug)]
 pub(crate) enum Flushed {
     /// With a receipt in this process's hand. Its entry waits to be forgotten.
-    Here(Settled),
+    Here(Box<Settled>),
     /// Another process had a receipt first, and removed the entry.
     Elsewhere,
 }
@@ -142,7 +142,7 @@ impl Courier {
             match self.flush(entry, &mut earlier).await {
                 Ok(Flushed::Here(settled)) => {
                     self.say_earlier(&earlier, object);
-                    self.forget(settled, object);
+                    self.forget(*settled, object);
                 }
                 Ok(Flushed::Elsewhere) => {}
                 // Without an answer the order would be lost.
@@ -185,7 +185,7 @@ impl Courier {
         let ended = self.deliver(&parcel, &mut lock).await;
         object.ended(&ended, kept_in(entry))?;
         // With a receipt there always is one.
-        Ok(Settled::of(entry, lock, &ended).map_or(Flushed::Elsewhere, Flushed::Here))
+        Ok(Settled::of(entry, lock, &ended).map_or(Flushed::Elsewhere, |settled| Flushed::Here(Box::new(settled))))
     }
 
     /// Takes an entry, as soon as no other process holds it; `None` if another one has delivered and removed it.

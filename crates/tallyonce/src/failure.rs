@@ -1,6 +1,7 @@
 //! What a command can end in, other than well: what happened, what it means for the recorded data, what to do next,
 //! and with which code to exit. Must not print: `render` does.
 
+use delivery::foreign::TargetName;
 use domain::ci::IdentityError;
 use domain::{Cause, Problem, ProblemCode};
 use serde::Serialize;
@@ -210,6 +211,37 @@ impl Failure {
         let means =
             "This delivery wrote nothing. Whether an earlier one did, the key tells when it is delivered again.";
         Self::new(Exit::NotConfirmed, State::NotSent, cause.what.clone(), means, kept.again())
+    }
+
+    /// A target that gave no answer which says what became of it.
+    pub(crate) fn forwarding(target: &TargetName, what: &str) -> Self {
+        let means = "It is recorded in the target's ledger. Some of it may be there, or none.";
+        let next = format!(
+            "Run the same command again, or `tallyonce flush --to {target}`: what is there is read first, and nothing is \
+             written twice."
+        );
+        Self::new(Exit::NotConfirmed, State::PossiblyWritten, format!("{target}: {what}"), means, next)
+    }
+
+    /// A target that couldn't be asked.
+    pub(crate) fn unanswered(target: &TargetName, what: &str) -> Self {
+        let means = "Nothing of ours was written.";
+        let next = "Run the same command again.";
+        Self::new(Exit::NotConfirmed, State::NotSent, format!("{target}: {what}"), means, next)
+    }
+
+    /// A target that refuses who asks.
+    pub(crate) fn denied_there(target: &TargetName, what: &str) -> Self {
+        let means = "It is recorded in the target's ledger; what it hadn't got yet, the target hasn't taken.";
+        let next = "Mend the credentials or the rights of their user, then run the same command again.";
+        Self::new(Exit::Rejected, State::Rejected, format!("{target}: {what}"), means, next)
+    }
+
+    /// A target that refuses what is asked, whatever the outcomes.
+    pub(crate) fn refused_there(target: &TargetName, what: &str) -> Self {
+        let means = "It is recorded in the target's ledger; what it hadn't got yet, the target hasn't taken.";
+        let next = "Mend the target's keys (docs/targets), then run the same command again.";
+        Self::new(Exit::Rejected, State::Rejected, format!("{target}: {what}"), means, next)
     }
 
     /// The same, of a push that is kept already.

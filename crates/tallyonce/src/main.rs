@@ -8,6 +8,7 @@ mod env;
 mod env_file;
 mod exit;
 mod failure;
+mod forward;
 mod inputs;
 mod interrupt;
 mod object;

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Kept, State};
+use crate::forward::ForwardObject;
 
 /// One push.
 #[derive(Debug, Clone, Serialize)]
@@ -50,6 +51,12 @@ pub(crate) struct PushObject {
     pub difference: Option<DifferenceObject>,
     /// What its sender should hear.
     pub warnings: Vec<String>,
+    /// What became of it at a target; absent where it goes to none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward: Option<ForwardObject>,
+    /// True if other outcomes count, and these are kept beside them.
+    #[serde(skip)]
+    pub kept_beside: bool,
     /// The command that made the reports; absent where none was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandObject>,
@@ -121,6 +128,8 @@ impl PushObject {
             delivery: DeliveryObject::default(),
             difference: None,
             warnings: Vec::new(),
+            forward: None,
+            kept_beside: false,
             command: None,
         }
     }
@@ -219,7 +228,8 @@ impl PushObject {
             _ => None,
         };
         // A later revision may have promoted it; as long as it is the newest one, nobody has.
-        if receipt.result == ReceiptResult::Kept && (!*replayed || receipt.revision == *current_revision) {
+        self.kept_beside = receipt.result == ReceiptResult::Kept;
+        if self.kept_beside && (!*replayed || receipt.revision == *current_revision) {
             self.warnings.push(
                 "other outcomes are recorded under this key: what was recorded counts, what was offered is kept beside it \
                  until somebody promotes it, so that it counts instead (`tallyonce promote KEY`, with --to and --project)"

@@ -140,7 +140,8 @@ fn unusable(error: &dyn std::fmt::Display) -> Failure {
     Failure::usage(error.to_string(), "Mend the certificate, key, token or proxy that is named.")
 }
 
-fn http_settings(connection: &ConnectionSettings) -> HttpSettings {
+/// How every request to a server or a product is made.
+pub(crate) fn http_settings(connection: &ConnectionSettings) -> HttpSettings {
     let ConnectionSettings { ca_file, client_identity, timeout, token, proxy } = connection;
     let mut settings = HttpSettings::new(concat!("tallyonce/", env!("CARGO_PKG_VERSION")));
     settings.token.clone_from(token);

@@ -34,7 +34,7 @@ const BANNED: &[(&str, &[&str])] = &[
     ("domain", &["tokio", "rusqlite", "reqwest", "axum", "http", "async-trait", "rand", "jiff", "tracing"]),
     ("reports", &["tokio", "rusqlite", "reqwest", "axum", "http", "rand"]),
     ("store", &["reqwest", "axum", "http", "quick-xml", "clap"]),
-    ("delivery", &["rusqlite", "axum", "quick-xml", "clap"]),
+    ("delivery", &["rusqlite", "axum", "clap"]),
     ("server", &["rusqlite", "clap", "quick-xml"]),
     ("tallyonce", &["rusqlite", "quick-xml", "axum", "reqwest"]),
 ];

@@ -71,8 +71,8 @@ pub trait Adapter: Debug + Send + Sync {
     /// Complete, whatever pages the product gives them in.
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble>;
 
-    /// How many outcomes of exactly this batch the cycle holds, on a product that counts outcomes and lists none. `None`
-    /// where [`Adapter::rows`] lists them.
+    /// How many outcomes of this batch the cycle holds, on a product that counts outcomes and lists none; more than the
+    /// batch has, if a part of a write is there and nobody can tell which. `None` where [`Adapter::rows`] lists them.
     async fn count(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Option<u64>, Trouble> {
         let _ = (cycle, batch);
         Ok(None)

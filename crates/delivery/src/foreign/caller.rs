@@ -90,6 +90,12 @@ impl Call {
         self
     }
 
+    /// With one more header, of a name that isn't known before.
+    pub fn named_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
     /// With one more header. A value that no header can hold is left out: callers pass tokens that were checked.
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Ok(mut value) = HeaderValue::from_str(value) {

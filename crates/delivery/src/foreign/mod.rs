@@ -5,6 +5,7 @@
 //! Read `adapter` first (what every product is asked for), then `facts` (what is to be known of it), then `strategy`.
 
 mod adapter;
+pub mod audit;
 mod caller;
 mod entry;
 mod facts;
@@ -13,6 +14,9 @@ pub mod kinds;
 mod mapping;
 mod options;
 mod paging;
+pub mod patience;
+pub mod probe;
+pub mod repair;
 mod settings;
 mod text;
 mod trouble;

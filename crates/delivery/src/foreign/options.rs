@@ -38,6 +38,8 @@ pub enum OptionError {
 /// Keys of one target.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
+    /// What stands before each key: the table that they are in, and a dot.
+    prefix: String,
     values: BTreeMap<String, Value>,
     asked: BTreeSet<String>,
 }
@@ -45,13 +47,38 @@ pub struct Options {
 impl Options {
     /// From what the configuration holds beyond the keys that all targets have.
     pub fn new(values: BTreeMap<String, Value>) -> Self {
-        Self { values, asked: BTreeSet::new() }
+        Self { prefix: String::new(), values, asked: BTreeSet::new() }
     }
 
     /// A value of any form.
     pub fn value(&mut self, key: &str) -> Option<Value> {
         self.asked.insert(key.to_owned());
         self.values.remove(key)
+    }
+
+    /// The keys of a table within. To be finished by itself.
+    ///
+    /// # Errors
+    /// Something else stands there.
+    pub fn section(&mut self, key: &str) -> Result<Option<Options>, OptionError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(Value::Object(members)) => {
+                let values = members.into_iter().collect();
+                Ok(Some(Self { prefix: format!("{}.", self.full(key)), values, asked: BTreeSet::new() }))
+            }
+            Some(_) => Err(self.wrong(key, "a table is expected")),
+        }
+    }
+
+    /// A key with the table that it is in, as errors name it.
+    pub fn full(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// The error that a key's value can't be used.
+    pub fn wrong(&self, key: &str, why: impl Into<String>) -> OptionError {
+        OptionError::Wrong { key: self.full(key), why: why.into() }
     }
 
     /// A text; numbers are taken as written, as ids are often such.
@@ -63,7 +90,7 @@ impl Options {
             None => Ok(None),
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
             Some(Value::Number(number)) => Ok(Some(number.to_string())),
-            Some(_) => Err(wrong(key, "a text is expected")),
+            Some(_) => Err(self.wrong(key, "a text is expected")),
         }
     }
 
@@ -72,7 +99,7 @@ impl Options {
     /// # Errors
     /// Not there, or as [`Self::text`].
     pub fn need(&mut self, key: &str, why: &'static str) -> Result<String, OptionError> {
-        self.text(key)?.ok_or_else(|| OptionError::Missing { key: key.to_owned(), why })
+        self.text(key)?.ok_or_else(|| OptionError::Missing { key: self.full(key), why })
     }
 
     /// A whole number from 0.
@@ -82,7 +109,7 @@ impl Options {
     pub fn number(&mut self, key: &str) -> Result<Option<u64>, OptionError> {
         match self.value(key) {
             None => Ok(None),
-            Some(value) => value.as_u64().map(Some).ok_or_else(|| wrong(key, "a whole number from 0 is expected")),
+            Some(value) => value.as_u64().map(Some).ok_or_else(|| self.wrong(key, "a whole number from 0 is expected")),
         }
     }
 
@@ -93,7 +120,7 @@ impl Options {
     pub fn flag(&mut self, key: &str) -> Result<Option<bool>, OptionError> {
         match self.value(key) {
             None => Ok(None),
-            Some(value) => value.as_bool().map(Some).ok_or_else(|| wrong(key, "true or false is expected")),
+            Some(value) => value.as_bool().map(Some).ok_or_else(|| self.wrong(key, "true or false is expected")),
         }
     }
 
@@ -103,13 +130,13 @@ impl Options {
     /// Something else.
     pub fn table(&mut self, key: &str) -> Result<BTreeMap<String, String>, OptionError> {
         let Some(value) = self.value(key) else { return Ok(BTreeMap::new()) };
-        let Value::Object(members) = value else { return Err(wrong(key, "a table is expected")) };
+        let Value::Object(members) = value else { return Err(self.wrong(key, "a table is expected")) };
         members
             .into_iter()
             .map(|(name, value)| match value {
                 Value::String(text) => Ok((name, text)),
                 Value::Number(number) => Ok((name, number.to_string())),
-                _ => Err(wrong(&format!("{key}.{name}"), "a text is expected")),
+                _ => Err(self.wrong(&format!("{key}.{name}"), "a text is expected")),
             })
             .collect()
     }
@@ -123,14 +150,10 @@ impl Options {
             None => Ok(()),
             Some(key) => {
                 let known: Vec<String> = self.asked.into_iter().collect();
-                Err(OptionError::Unknown { key, known: known.join(", ") })
+                Err(OptionError::Unknown { key: format!("{}{key}", self.prefix), known: known.join(", ") })
             }
         }
     }
-}
-
-fn wrong(key: &str, why: &str) -> OptionError {
-    OptionError::Wrong { key: key.to_owned(), why: why.to_owned() }
 }
 
 #[cfg(test)]
@@ -147,6 +170,17 @@ mod tests {
         assert_eq!(options.text("suite").unwrap().as_deref(), Some("3"));
         let error = options.finish().unwrap_err().to_string();
         assert_eq!(error, "unknown key siute; this kind of target takes suite");
+    }
+
+    #[test]
+    fn keys_of_a_table_within_are_named_with_it() {
+        let mut options = options(serde_json::json!({"write": {"path": 1, "paht": 2}, "read": 3}));
+        let mut write = options.section("write").unwrap().unwrap();
+        assert_eq!(write.text("path").unwrap().as_deref(), Some("1"));
+        let error = write.finish().unwrap_err().to_string();
+        assert_eq!(error, "unknown key write.paht; this kind of target takes path");
+        assert_eq!(options.section("read").unwrap_err().to_string(), "read can't be used: a table is expected");
+        assert_eq!(options.section("delete").unwrap(), None);
     }
 
     #[test]

@@ -66,6 +66,17 @@ async fn results_are_appended_and_come_back_over_pages_once_they_are_processed()
 }
 
 #[tokio::test]
+async fn an_abandoned_launch_says_so_and_is_still_found() {
+    let (stub, target, cycle) = start().await;
+    for _ in 0..2 {
+        target.close_cycle(&cycle, Closing::Abandoned).await.unwrap();
+    }
+    let found = target.find_cycles(&wanted("1")).await.unwrap();
+    assert_eq!(found[0].name.matches("abandoned").count(), 1, "{found:?}");
+    assert_eq!(stub.vendor().is_closed(cycle.as_str().parse().unwrap()), Some(true));
+}
+
+#[tokio::test]
 async fn every_answer_has_its_class() {
     under_each_fault("upload", start, |door| door.ledger().count() == 1).await;
 }

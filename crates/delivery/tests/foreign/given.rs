@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use delivery::foreign::{
     Adapter, CaseId, CyclePer, CycleWanted, Entry, Kind, OpenError, Options, TargetName, TargetSettings, Trouble, open,
@@ -9,7 +10,7 @@ use delivery::foreign::{
 use delivery::{HttpSettings, HttpUrl, Secret, SystemClock};
 use domain::marker::{ContentTag, Marker, WriteId};
 use domain::{DurationUs, ItemName, Ordinal, ProjectId, PushKey, Status};
-use proof::stubs::{Door, Fault, Plan, RetryAfter, Select, When};
+use proof::stubs::{Door, Event, Fault, Plan, RetryAfter, Select, When};
 use serde_json::Value;
 
 /// A target of this kind at the stub, with these keys of its own.
@@ -37,13 +38,29 @@ pub(crate) fn settings_at(kind: Kind, url: &str, own: Value) -> TargetSettings {
     }
 }
 
-/// Opens it, with a time-out that a stalled answer soon reaches.
+/// Opens it, with a time-out that a stalled answer reaches in good time.
 pub(crate) fn opened(settings: TargetSettings) -> Result<Arc<dyn Adapter>, OpenError> {
+    opened_with(settings, 5_000)
+}
+
+/// Opens it to meet this fault: only where an answer never comes, its end is not waited for.
+pub(crate) fn opened_for(fault: &Fault, settings: TargetSettings) -> Arc<dyn Adapter> {
+    let timeout_ms = if matches!(fault, Fault::Stall { .. }) { 500 } else { 5_000 };
+    opened_with(settings, timeout_ms).unwrap()
+}
+
+fn opened_with(settings: TargetSettings, answer_timeout_ms: u64) -> Result<Arc<dyn Adapter>, OpenError> {
     // The same one again is no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut http = HttpSettings::new("tallyonce/test");
-    (http.answer_timeout_ms, http.answer_timeout_per_mib_ms) = (2_000, 0);
+    (http.answer_timeout_ms, http.answer_timeout_per_mib_ms) = (answer_timeout_ms, 0);
     open(settings, &http, Arc::new(SystemClock::new()))
+}
+
+/// Waits until what a fault let through is applied: a client that gave up may be ahead of it.
+pub(crate) fn settled(door: &Door, applied: bool) {
+    let one_is = |log: &[Event]| log.iter().any(|event| event.applied.is_some() && !event.faults.is_empty());
+    assert!(!applied || door.wait_for(Duration::from_mins(1), one_is).is_some(), "the write never arrived");
 }
 
 pub(crate) fn entry(case: impl std::fmt::Display + Copy, status: Status) -> Entry {

@@ -9,7 +9,11 @@
 
 mod allure;
 mod azure;
+mod generic;
+mod generic_keys;
+mod generic_rules;
 mod given;
+mod guides;
 mod jira;
 mod keyed;
 mod kiwi;

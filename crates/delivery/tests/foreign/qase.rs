@@ -162,7 +162,8 @@ async fn rows_of_others_and_rows_with_a_mangled_marker_are_told_apart() {
     stub.set_quirks(Quirks { damage: vec![cut], ..Quirks::default() });
     target.write(&cycle, std::slice::from_ref(&whole)).await.unwrap();
     let rows = target.rows(&cycle, std::slice::from_ref(&whole.case)).await.unwrap();
-    assert_eq!(rows.iter().map(|row| row.marker).collect::<Vec<_>>(), [Found::Mangled]);
+    let told: Vec<_> = rows.iter().map(|row| (&row.case, row.marker)).collect();
+    assert_eq!(told, [(&whole.case, Found::Mangled)]);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use proof::stubs::testrail::Options;
 use proof::stubs::{Admin, Fault, Quirks, RetryAfter, Select, Stamp, Stub, TestRail, Vendor};
 use serde_json::{Value, json};
 
-use crate::given::{class, entry, faults_of_a_write, item, next_write, opened, settings, wanted};
+use crate::given::{class, entry, faults_of_a_write, item, next_write, opened, opened_for, settings, settled, wanted};
 
 fn stub() -> Stub<TestRail> {
     Stub::start(TestRail::new(Options::default())).unwrap()
@@ -195,6 +195,7 @@ async fn what_is_written_comes_back_with_its_marker_and_a_repeat_stands_beside_i
         let again = target.rows(&run, &[batch[0].case.clone()]).await.unwrap();
         assert_eq!(again.len(), 2);
         assert!(again.iter().all(|row| row.is_of(batch[0].marker.write)));
+        assert_eq!(Some(&again[0].id), written.rows[0].as_ref(), "oldest first, also within a second");
     }
 }
 
@@ -272,8 +273,10 @@ async fn every_answer_is_sorted_by_whether_it_may_be_written() {
         let stub = stub();
         let (run, cases) = run_of(&stub, 1);
         let target = target(&stub, json!({}));
+        let writer = opened_for(&fault, settings(Kind::Testrail, &stub, json!({})));
         stub.set_plan(next_write(fault.clone()));
-        let trouble = target.write(&run, &[entry(cases[0], Status::Passed)]).await.unwrap_err();
+        let trouble = writer.write(&run, &[entry(cases[0], Status::Passed)]).await.unwrap_err();
+        settled(&stub, there);
         assert_eq!(class(&trouble), expected, "{fault:?}: {trouble}");
         let written = target.rows(&run, &[]).await.unwrap();
         assert_eq!(!written.is_empty(), there, "{fault:?}");

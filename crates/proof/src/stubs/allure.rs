@@ -110,6 +110,13 @@ impl Allure {
             }
             ("GET", ["launch", "__search"]) => self.search(call),
             ("GET", ["launch", id]) => self.launch(id).map(|id| Answer::json(200, &self.shown(id))),
+            ("PATCH", ["launch", id]) => {
+                let id = self.launch(id)?;
+                if let Some((launch, name)) = self.launches.get_mut(&id).zip(body["name"].as_str()) {
+                    launch.name = call.kept(name);
+                }
+                Ok(Answer::json(200, &self.shown(id)))
+            }
             ("POST", ["launch", id, "close"]) => {
                 let id = self.launch(id)?;
                 self.close(id);
@@ -211,10 +218,9 @@ impl Allure {
 
     fn list_results(&self, call: &Call<'_>) -> Reply {
         let launch = self.launch(call.request.query("launchId").unwrap_or_default())?;
-        let of = |row: &&Row<Outcome>| row.data.launch == launch && call.sees(row.created);
-        let found: Vec<&Row<Outcome>> = self.results.iter().filter(of).collect();
-        let shown = |row: &&Row<Outcome>| {
-            let data = &row.data;
+        let found: Vec<&Outcome> =
+            self.results.shown(call).map(|(_, outcome)| outcome).filter(|outcome| outcome.launch == launch).collect();
+        let shown = |data: &&Outcome| {
             json!({
                 "id": data.id, "name": data.name, "fullName": data.full_name, "status": data.status,
                 "message": data.message, "launchId": launch, "stop": data.stop_ms,

@@ -27,6 +27,7 @@
 pub mod allure;
 pub mod azure;
 mod fault;
+pub mod generic;
 mod jql;
 mod kernel;
 pub mod kiwi;

@@ -39,6 +39,7 @@ pub struct Outcome {
     /// The comment.
     pub comment: String,
     time_ms: u64,
+    at_ms: i64,
 }
 
 #[derive(Debug, Clone)]
@@ -90,7 +91,8 @@ impl Qase {
     pub fn foreign_result(&mut self, at: Stamp, run: u64, case: u64, status: &str) -> u64 {
         self.drawn += 1;
         let (id, item, status) = (format!("drawn-{}", self.drawn), case.to_string(), status.to_owned());
-        self.results.push(at, Outcome { id, run, case, item, status, comment: String::new(), time_ms: 0 })
+        let outcome = Outcome { id, run, case, item, status, comment: String::new(), time_ms: 0, at_ms: at.unix_ms };
+        self.results.push(at, outcome)
     }
 
     fn reply(&mut self, call: &Call<'_>) -> Reply {
@@ -171,6 +173,7 @@ impl Qase {
             status: one["execution"]["status"].as_str().unwrap_or_default().to_owned(),
             comment: call.kept(one["message"].as_str().unwrap_or_default()),
             time_ms: one["execution"]["duration"].as_u64().unwrap_or(0),
+            at_ms: call.unix_ms(),
         }
     }
 
@@ -235,9 +238,10 @@ impl Qase {
             ("GET", []) => {
                 let runs = call.request.query("run").unwrap_or_default();
                 let of_run = |run: u64| runs.is_empty() || runs.split(',').any(|one| one.parse() == Ok(run));
-                let seen = |row: &&Row<Outcome>| call.sees(row.created) && of_run(row.data.run);
-                let found: Vec<&Row<Outcome>> = self.results.iter().rev().filter(seen).collect();
-                page(call, self.results.iter().count(), &found, |row| result(row))
+                let shown = self.results.shown(call).rev().filter(|(_, outcome)| of_run(outcome.run));
+                page(call, self.results.iter().count(), &shown.collect::<Vec<_>>(), |(id, outcome)| {
+                    result(*id, outcome)
+                })
             }
             // Without an id of the client's, every call adds.
             ("POST", [run]) => {
@@ -268,12 +272,12 @@ impl Qase {
         if status.is_some_and(|status| !STATUSES.contains(&status)) {
             return Err(invalid("status", "is no status"));
         }
-        if let Some(row) = self.results.get_mut(id) {
-            row.data.status = status.map_or_else(|| row.data.status.clone(), str::to_owned);
-            row.data.comment =
-                body["comment"].as_str().map_or_else(|| row.data.comment.clone(), |text| call.kept(text));
-            row.changed = call.now;
-        }
+        self.results.change(id, call.now, |outcome| {
+            status.unwrap_or(&outcome.status.clone()).clone_into(&mut outcome.status);
+            if let Some(comment) = body["comment"].as_str() {
+                outcome.comment = call.kept(comment);
+            }
+        });
         Ok(())
     }
 }
@@ -363,11 +367,11 @@ fn shown(id: u64, run: &Run) -> Value {
 }
 
 /// As API v1 shows it: without the id that the client gave.
-fn result(row: &Row<Outcome>) -> Value {
+fn result(id: u64, outcome: &Outcome) -> Value {
     json!({
-        "hash": hash(row.id), "result_hash": hash(row.id), "comment": row.data.comment, "stacktrace": null,
-        "run_id": row.data.run, "case_id": row.data.case, "status": row.data.status, "is_api_result": true,
-        "time_spent_ms": row.data.time_ms, "end_time": time(row.created.unix_ms), "attachments": [], "steps": [],
+        "hash": hash(id), "result_hash": hash(id), "comment": outcome.comment, "stacktrace": null,
+        "run_id": outcome.run, "case_id": outcome.case, "status": outcome.status, "is_api_result": true,
+        "time_spent_ms": outcome.time_ms, "end_time": time(outcome.at_ms), "attachments": [], "steps": [],
     })
 }
 

@@ -1,9 +1,13 @@
 //! `TestLink` 1.9: XML-RPC with a key in one struct, errors as normal answers, executions that are appended. From the
 //! vendor's source; numbers leave it as text, as its database gives them. Must not know the kernel.
 
+mod shown;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+
+use shown::{none_as_text, shown_build, shown_case, shown_execution};
 
 use crate::stubs::xml_rpc::{self, Called};
 use crate::stubs::{Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Row, Rows, Rule, Turn, Vendor};
@@ -141,8 +145,9 @@ impl TestLink {
         let there = self.builds.iter().find(|build| build.name == name).map(|build| build.id);
         if let Some(id) = there {
             // Not an error's form, and not in an array.
-            let message = "(build name exists in this plan)";
-            return json!({ "status": false, "operation": "createBuild", "id": id, "message": message });
+            return json!({
+                "status": false, "operation": "createBuild", "id": id, "message": "(build name exists in this plan)"
+            });
         }
         let id = self.add_build(name);
         json!([{ "status": true, "operation": "createBuild", "id": id, "message": "Success!" }])
@@ -389,33 +394,6 @@ fn read(request: &Request) -> Option<Called> {
 
 fn is_same(one: &Execution, other: &Execution) -> bool {
     (one.build, one.case, one.platform) == (other.build, other.case, other.platform)
-}
-
-/// PHP says nothing as an empty text.
-fn none_as_text(rows: &[Value]) -> Value {
-    if rows.is_empty() { json!("") } else { json!(rows) }
-}
-
-fn shown_build(build: &Build) -> Value {
-    let open = u8::from(build.open).to_string();
-    json!({ "id": build.id.to_string(), "name": build.name, "notes": "", "active": "1", "is_open": open })
-}
-
-fn shown_case(number: u64, case: &Case) -> Value {
-    json!({
-        "tcase_id": (number + 100).to_string(), "tcase_name": case.name, "name": case.name, "version": "1",
-        "external_id": number.to_string(), "full_external_id": format!("{PREFIX}-{number}"),
-    })
-}
-
-fn shown_execution(row: &Row<Execution>) -> Value {
-    let at = jiff::Timestamp::from_millisecond(row.data.at_ms).unwrap_or_default();
-    json!({
-        "id": row.id.to_string(), "build_id": row.data.build.to_string(), "status": row.data.status,
-        "notes": row.data.notes, "execution_ts": at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        "testplan_id": PLAN.to_string(), "platform_id": row.data.platform.to_string(), "execution_type": "2",
-        "tcversion_id": (row.data.case + 200).to_string(), "tcversion_number": "1",
-    })
 }
 
 fn number(args: &Value, name: &str) -> Option<u64> {

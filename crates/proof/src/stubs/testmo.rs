@@ -110,7 +110,7 @@ impl Testmo {
             ("GET", ["projects", "1", "automation", "runs"]) => self.list_runs(call),
             ("GET", ["automation", "runs", id]) => {
                 let id = self.run(id, true)?;
-                Ok(Answer::json(200, &json!({ "result": self.shown(id), "expands": {} })))
+                Ok(Answer::json(200, &json!({ "result": self.shown(call, id), "expands": {} })))
             }
             ("POST", ["automation", "runs", "threads", id, "append"]) => self.append(call, id, &body),
             ("POST", ["automation", "runs", "threads", id, "complete"]) => {
@@ -207,7 +207,8 @@ impl Testmo {
         let tagged = |run: &Run| tags.is_empty() || tags.iter().any(|tag| run.tags.iter().any(|other| other == tag));
         let seen = self.runs.iter().filter(|(_, run)| call.sees(run.made) && tagged(run));
         let all: Vec<u64> = seen.map(|(id, _)| *id).rev().collect();
-        let result: Vec<Value> = call.page(&all, (number - 1) * size, size).iter().map(|id| self.shown(*id)).collect();
+        let result: Vec<Value> =
+            call.page(&all, (number - 1) * size, size).iter().map(|id| self.shown(call, *id)).collect();
         let last = all.len().div_ceil(size).max(1);
         Ok(Answer::json(
             200,
@@ -219,12 +220,12 @@ impl Testmo {
         ))
     }
 
-    fn shown(&self, id: u64) -> Value {
+    fn shown(&self, call: &Call<'_>, id: u64) -> Value {
         let Some(run) = self.runs.get(&id) else { return Value::Null };
         let threads = self.threads.iter().filter(|(_, thread)| thread.run == id);
         let threads: Vec<Value> = threads
             .map(|(thread, about)| {
-                let mut shown = self.counts(|test| test.thread == *thread);
+                let mut shown = self.counts(call, |test| test.thread == *thread);
                 shown["id"] = json!(thread);
                 shown["is_completed"] = json!(about.complete);
                 if self.shows_fields {
@@ -233,7 +234,7 @@ impl Testmo {
                 shown
             })
             .collect();
-        let mut shown = self.counts(|test| test.run == id);
+        let mut shown = self.counts(call, |test| test.run == id);
         let failed = shown["failure_count"] != json!(0);
         let status = if run.complete { 2 + u8::from(failed) } else { 4 };
         shown["id"] = json!(id);
@@ -248,8 +249,8 @@ impl Testmo {
         shown
     }
 
-    fn counts(&self, of: impl Fn(&Test) -> bool) -> Value {
-        let tests: Vec<&Test> = self.tests.iter().map(|row| &row.data).filter(|test| of(test)).collect();
+    fn counts(&self, call: &Call<'_>, of: impl Fn(&Test) -> bool) -> Value {
+        let tests: Vec<&Test> = self.tests.shown(call).map(|(_, test)| test).filter(|test| of(test)).collect();
         let count = |words: &[&str]| tests.iter().filter(|test| words.contains(&test.status.as_str())).count();
         json!({
             "total_count": tests.len(), "completed_count": tests.len(), "untested_count": 0,

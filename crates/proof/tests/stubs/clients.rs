@@ -15,6 +15,11 @@ pub(crate) fn python(name: &str, packages: &[&str]) -> anyhow::Result<Option<Pat
     Ok(installed("python.sh", name, packages)?.map(|folder| folder.join("bin")))
 }
 
+/// The folder of these Node packages (`NAME@VERSION`), called `name`; `None` if they cannot be had here.
+pub(crate) fn node(name: &str, packages: &[&str]) -> anyhow::Result<Option<PathBuf>> {
+    installed("node.sh", name, packages)
+}
+
 /// What was tried in this process: what cannot be had is not asked for again by each test.
 static TRIED: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
 

@@ -7,6 +7,7 @@ mod client;
 mod clients;
 mod faults;
 mod jira_products;
+mod keyed_clients;
 mod quirks;
 mod rpc_clients;
 mod testrail;

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use delivery::{Destination, Entry, Header, Outbox, Parcel, SealedError, Settled, belongs_to};
+use domain::intent::IntentState;
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
@@ -13,6 +14,7 @@ use crate::courier::{self, Courier, Flushed};
 use crate::env::Surroundings;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kept};
+use crate::forward::Forwarding;
 use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
@@ -28,11 +30,17 @@ use crate::settings::push::FlushSettings;
 pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output: Output) -> Result<Exit, Failure> {
     let to = settings.place.destination(&Hints::guess(&around.env))?.value;
     let repository = Repository::prepare(&to, &settings.connection)?;
+    let forwarding = match settings.place.target() {
+        Some(section) => Some(Forwarding::prepare(section, &around.env, &settings.connection, output)?),
+        None => None,
+    };
     let stop = interrupt::on_signals()?;
     let announcer = Announcer::of_flush(settings, around, output);
-    let mut flush = Flush { settings, to, repository, stop, output, announcer, courier: None, worst: Exit::Success };
+    let worst = Exit::Success;
+    let mut flush = Flush { settings, to, repository, forwarding, stop, output, announcer, courier: None, worst };
     if settings.files.is_empty() {
         flush.outbox().await?;
+        flush.ledger().await;
     } else {
         for path in &settings.files {
             flush.sealed(path).await;
@@ -46,6 +54,7 @@ struct Flush<'a> {
     settings: &'a FlushSettings,
     to: Destination,
     repository: Repository,
+    forwarding: Option<Forwarding>,
     stop: delivery::Stop,
     output: Output,
     announcer: Announcer<'a>,
@@ -118,13 +127,51 @@ impl Flush<'_> {
             };
             match result {
                 Ok(Flushed::Elsewhere) => {}
-                Ok(Flushed::Here(settled)) => self.say_and_forget(object, settled).await,
+                Ok(Flushed::Here(settled)) => match self.forward(entry, &mut object).await {
+                    Ok(exit) => {
+                        self.worst = self.worst.worse(exit);
+                        self.say_and_forget(object, *settled).await;
+                    }
+                    // Its entry stays.
+                    Err(failure) => self.say(object, Err(failure)).await,
+                },
                 Err(failure) => {
                     if failure.exit == Exit::NotConfirmed {
                         unconfirmed.push((entry, failure.what.clone()));
                     }
                     self.say(object, Err(failure)).await;
                 }
+            }
+        }
+    }
+
+    /// From the target's ledger on to the target.
+    async fn forward(&self, entry: &Entry, object: &mut PushObject) -> Result<Exit, Failure> {
+        let Some(forwarding) = &self.forwarding else { return Ok(Exit::Success) };
+        let parcel = entry.load().map_err(|error| courier::outbox_failure(&error))?;
+        let exit = forwarding.push(&parcel, self.settings.deadline.value, &self.stop, object).await?;
+        object.exit = exit.number();
+        Ok(exit)
+    }
+
+    /// What an earlier process left in the target's ledger, its outbox entry gone or not.
+    async fn ledger(&mut self) {
+        let Some(forwarding) = &self.forwarding else { return };
+        if !forwarding.has_ledger() {
+            return;
+        }
+        match forwarding.resume(self.settings.deadline.value, &self.stop).await {
+            Ok(intents) => {
+                for intent in &intents {
+                    self.output.note(&format!("part {} of {}: {}", intent.number, intent.key, intent.state));
+                }
+                if intents.iter().any(|intent| intent.state == IntentState::Parked) {
+                    self.worst = self.worst.worse(Exit::Forwarding);
+                }
+            }
+            Err(failure) => {
+                self.worst = self.worst.worse(failure.exit);
+                self.output.error(&render::failure(&failure));
             }
         }
     }

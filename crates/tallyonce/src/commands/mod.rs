@@ -10,6 +10,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod summary;
+pub(crate) mod targets;
 
 use clap::ArgMatches;
 use domain::{CycleName, ProjectId};
@@ -18,6 +19,7 @@ use crate::cli::{Cli, CloseArgs, Command, Globals, PromoteArgs, PushArgs, ShowAr
 use crate::env::Surroundings;
 use crate::exit::{Code, Exit};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::repository::Repository;
@@ -50,6 +52,17 @@ impl Context<'_> {
         ConnectionSettings::resolve(self.globals, &self.layers, &self.around.env)
     }
 
+    /// Within the runtime, where signals are heard.
+    fn desk(&self) -> Result<targets::Desk<'_>, Failure> {
+        Ok(targets::Desk {
+            file: self.layers.file(),
+            env: &self.around.env,
+            connection: self.connection()?,
+            output: self.output,
+            stop: interrupt::on_signals()?,
+        })
+    }
+
     fn place(
         &self,
         id: &'static str,
@@ -60,7 +73,7 @@ impl Context<'_> {
         let given = to.is_some();
         let mut settings = PlaceSettings::resolve(id, to, project, cycle, &self.layers)?;
         if id == "from" {
-            settings = settings.or_where_pushes_go(given, &self.around.env)?;
+            settings = settings.or_where_pushes_go(given, &self.around.env, &self.layers)?;
         }
         let hints = Hints::guess(&self.around.env);
         let destination = settings.destination(&hints)?.value;
@@ -153,6 +166,10 @@ fn carry_out(command: Command, context: &Context<'_>) -> Result<Exit, Ended> {
             let settings = drill::DrillSettings::resolve(args, globals, connection, &around.env, &around.folder)?;
             Ok(served(drill::run(settings, output))??)
         }
+        Command::Probe(args) => Ok(client(async { targets::probe(args, context.desk()?).await })??),
+        Command::Audit(args) => Ok(client(async { targets::audit(args, context.desk()?).await })??),
+        Command::Repair(args) => Ok(client(async { targets::repair(args, context.desk()?).await })??),
+        Command::Forwards(args) => Ok(client(async { targets::forwards(args, context.desk()?).await })??),
         Command::Show(args) => Ok(show(args, context)?),
         Command::Promote(args) => Ok(promote(args, context)?),
         Command::Close(args) => Ok(close(args, context)?),

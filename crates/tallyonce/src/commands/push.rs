@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use delivery::{
     Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Settled, Stop, SystemClock,
 };
-use domain::ci::{Identity, identify};
+use domain::ci::{Env, Identity, identify};
 use domain::{Incarnation, Origin, Outcomes, Place, Sender, limits};
 use reports::{Gathered, ReadOptions};
 
@@ -18,6 +18,7 @@ use crate::courier::{self, Courier};
 use crate::env::Surroundings;
 use crate::exit::Exit;
 use crate::failure::{Failure, State};
+use crate::forward::Forwarding;
 use crate::inputs::{self, Reports, Wish};
 use crate::interrupt;
 use crate::object::PushObject;
@@ -115,6 +116,7 @@ async fn push(
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     settings: &'a PushSettings,
+    env: &'a Env,
     output: Output,
     identity: Identity,
     target: Target,
@@ -127,7 +129,7 @@ impl<'a> Prepared<'a> {
     /// A part of the key, the place or the destination is unknown.
     pub(crate) fn resolve(
         settings: &'a PushSettings,
-        around: &Surroundings,
+        around: &'a Surroundings,
         output: Output,
         object: &mut PushObject,
     ) -> Result<Self, Failure> {
@@ -139,7 +141,7 @@ impl<'a> Prepared<'a> {
         let target = Target::resolve(settings, &identity, around)?;
         object.project = Some(target.place.project.clone());
         object.cycle = Some(target.place.cycle.clone());
-        Ok(Self { settings, output, identity, target })
+        Ok(Self { settings, env: &around.env, output, identity, target })
     }
 
     /// Tries what would fail after the tests only: certificates, token, and a folder to keep the push in.
@@ -152,6 +154,9 @@ impl<'a> Prepared<'a> {
             tempfile::tempfile_in(folder).map_err(|error| cannot_seal(&error))?;
         }
         let Some(destination) = &self.target.destination else { return Ok(()) };
+        if let Some(section) = self.settings.place.target() {
+            Forwarding::prepare(section, self.env, &self.settings.connection, self.output)?;
+        }
         Repository::prepare(destination, &self.settings.connection)?;
         Outbox::open(&self.settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
         Ok(())
@@ -204,7 +209,7 @@ impl<'a> Prepared<'a> {
         stop: Option<Stop>,
         object: &mut PushObject,
     ) -> Result<Pushed, Failure> {
-        let Self { settings, output, identity, target } = self;
+        let Self { settings, env, output, identity, target } = self;
         let (label, outcomes) = compose(settings, identity, &target.place, reports);
         let label = Label { incomplete: label.incomplete || incomplete, ..label };
         let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
@@ -236,7 +241,7 @@ impl<'a> Prepared<'a> {
             return seal(path, &parcel, settings.json, *output, object);
         }
         let stop = stop.map_or_else(interrupt::on_signals, Ok)?;
-        send(settings, target, &parcel, (stop, *output), object).await
+        send(settings, target, &parcel, env, (stop, *output), object).await
     }
 }
 
@@ -325,29 +330,43 @@ async fn send(
     settings: &PushSettings,
     target: &Target,
     parcel: &Parcel,
+    env: &Env,
     (stop, output): (Stop, Output),
     object: &mut PushObject,
 ) -> Result<Pushed, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
+    let forwarding = match settings.place.target() {
+        Some(section) => Some(Forwarding::prepare(section, env, &settings.connection, output)?),
+        None => None,
+    };
     let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
     object.at_server(repository.server());
     let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
     let entry = courier::put(&outbox, parcel)?;
     let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
-    let mut courier = Courier::new(opened, settings.deadline.value, stop, output);
+    let mut courier = Courier::new(opened, settings.deadline.value, stop.clone(), output);
     let before = object.warnings.len();
-    let handed = courier.hand_over(&outbox, entry, parcel, object).await;
+    let mut handed = courier.hand_over(&outbox, entry, parcel, object).await;
+    let mut exit = Exit::Success;
+    if let (Ok(_), Some(forwarding)) = (&handed, &forwarding) {
+        match forwarding.push(parcel, settings.deadline.value, &stop, object).await {
+            Ok(code) => exit = code,
+            // Its entry stays, so that `flush` goes on.
+            Err(failure) => handed = Err(failure),
+        }
+    }
     for warning in &object.warnings[before..] {
         output.warning(warning);
     }
-    let mut pushed = Pushed { exit: Exit::Success, sent: Some((courier, handed?)) };
+    let mut pushed = Pushed { exit, sent: Some((courier, handed?)) };
+    object.exit = exit.number();
     if settings.fail_on_failed && bad {
-        object.exit = Exit::Found.number();
+        pushed.exit = pushed.exit.worse(Exit::Found);
+        object.exit = pushed.exit.number();
         output.note(
             "this delivery's own report holds failed or errored tests (--fail-on failed): exit 1; it is recorded",
         );
-        pushed.exit = Exit::Found;
     }
     Ok(pushed)
 }

@@ -7,6 +7,7 @@ use domain::ci::Identity;
 use domain::{Counts, Place};
 
 use crate::failure::State;
+use crate::forward::ForwardObject;
 use crate::object::PushObject;
 use crate::settings::duration;
 use crate::settings::push::PushSettings;
@@ -41,6 +42,9 @@ pub(crate) fn closing(object: &PushObject) -> String {
     if let Some(url) = &object.url {
         let _ = writeln!(text, "at {url}");
     }
+    if let Some(forward) = &object.forward {
+        let _ = writeln!(text, "{}", forwarded(forward));
+    }
     if let Some(report) = &object.report {
         let (recorded, replayed) = match object.state {
             State::Recorded | State::Revised => (report.outcomes, 0),
@@ -55,6 +59,15 @@ pub(crate) fn closing(object: &PushObject) -> String {
         );
     }
     text
+}
+
+/// What became of it at a target.
+fn forwarded(forward: &ForwardObject) -> String {
+    let states: Vec<String> = forward.states.iter().map(|(state, cases)| format!("{cases} {state}")).collect();
+    let cycle = forward.cycle.as_deref().map(|cycle| format!(" cycle {cycle}")).unwrap_or_default();
+    let (target, kind, strategy) = (&forward.target, forward.kind, forward.strategy);
+    let states = if states.is_empty() { "nothing to write".to_owned() } else { states.join(", ") };
+    format!("forwarded to {target} ({kind}, {strategy}){cycle}: {states}, refused {}", forward.refused.len())
 }
 
 /// Where a sealed push is, and what delivers it.

@@ -1,13 +1,16 @@
 //! `tallyonce.toml`: which keys there are, and how the file is found. An unknown key is an error, so that a typing
 //! error never turns into a default. Must not know flags.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use delivery::foreign::TargetName;
 use domain::{CycleName, JobName, OnDifference, ProjectId};
 use serde::{Deserialize, Deserializer};
 
 use super::duration;
+use super::target::TargetSection;
 use crate::failure::Failure;
 
 /// The file that is looked for in the working folder.
@@ -16,15 +19,15 @@ pub(crate) const FILE_NAME: &str = "tallyonce.toml";
 /// Every key, as the reference lists them.
 #[cfg(test)]
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 30] = [
+pub(crate) const KEYS: [&str; 31] = [
     "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
     "on-difference", "deadline", "outbox", "chunk-outcomes", "fail-on", "partial", "allow-empty",
     "announce", "summary", "outputs", "links", "listen", "store", "open", "log-json",
-    "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
+    "target", "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
 ];
 
 /// A configuration file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ConfigFile {
     /// Where it is.
@@ -51,6 +54,9 @@ pub(crate) struct ConfigFile {
     /// `[serve]`.
     #[serde(default)]
     pub serve: ServeSection,
+    /// `[target.NAME]`, by name; what they hold is read when one is used.
+    #[serde(default)]
+    pub target: BTreeMap<TargetName, toml::Table>,
 }
 
 /// Settings of push, and those that flush shares with it.
@@ -144,6 +150,37 @@ fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = String>>(from: D
 }
 
 impl ConfigFile {
+    /// The table of a target.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn target(&self, name: &TargetName) -> Result<TargetSection, Failure> {
+        match self.target.get(name) {
+            Some(table) => self.alone(name, table),
+            None => {
+                Err(no_target(name, &format!("{} has no [target.{name}]", self.path.display()), self.target.keys()))
+            }
+        }
+    }
+
+    /// A target's table, unless its ledger is another target's too: what waits there would go to either.
+    fn alone(&self, name: &TargetName, table: &toml::Table) -> Result<TargetSection, Failure> {
+        let section = |name: &TargetName, table: &toml::Table| TargetSection {
+            file: self.path.clone(),
+            name: name.clone(),
+            table: table.clone(),
+        };
+        let own = section(name, table);
+        let ledger = own.ledger()?;
+        let others = self.target.iter().filter(|(other, _)| *other != name);
+        for (other, table) in others {
+            if section(other, table).ledger().is_ok_and(|other| other == ledger) {
+                return Err(own.wrong("ledger", &format!("{ledger} is the ledger of target {other} too")));
+            }
+        }
+        Ok(own)
+    }
+
     /// The named file, else the one in `folder`, if there is one.
     ///
     /// # Errors
@@ -175,6 +212,16 @@ impl ConfigFile {
         path.clone_into(&mut file.path);
         Ok(file)
     }
+}
+
+/// A target that nothing describes.
+pub(crate) fn no_target<'a>(name: &TargetName, what: &str, known: impl Iterator<Item = &'a TargetName>) -> Failure {
+    let known: Vec<&str> = known.map(TargetName::as_str).collect();
+    let there = if known.is_empty() { "none is there".to_owned() } else { format!("there are {}", known.join(", ")) };
+    Failure::usage(
+        format!("{what} ({there})"),
+        format!("Describe the target {name} in tallyonce.toml (docs/targets), or give https://… or sqlite:PATH."),
+    )
 }
 
 #[cfg(test)]

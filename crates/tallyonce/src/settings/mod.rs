@@ -9,6 +9,7 @@ pub(crate) mod key;
 pub(crate) mod place;
 pub(crate) mod push;
 pub(crate) mod run;
+pub(crate) mod target;
 
 use std::fmt;
 use std::path::PathBuf;

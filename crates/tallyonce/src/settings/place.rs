@@ -4,9 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use delivery::Destination;
+use delivery::foreign::TargetName;
 use domain::ci::{Env, Identity, Overrides, identify};
 use domain::{CycleName, ProjectId, RunId};
 
+use super::file::no_target;
+use super::target::TargetSection;
 use super::{Layers, Setting, Source};
 use crate::failure::Failure;
 
@@ -17,6 +20,8 @@ const STORE: &str = "sqlite:tallyonce.db";
 #[derive(Debug)]
 pub(crate) struct PlaceSettings {
     to: Option<Setting<Destination>>,
+    /// The target that is named in its place: then `to` is its ledger.
+    target: Option<TargetSection>,
     /// The flag that gives it.
     flag: &'static str,
     project: Option<Setting<ProjectId>>,
@@ -66,9 +71,16 @@ impl PlaceSettings {
         layers: &Layers<'_>,
     ) -> Result<Self, Failure> {
         let to = layers.pick(id, to, "to", |f| f.to.clone());
-        let to = to.map(|setting| destination(&setting.value, setting.source)).transpose()?;
+        let (to, target) = match to {
+            None => (None, None),
+            Some(Setting { value, source }) => match named(&value, layers)? {
+                Some(section) => (Some(Setting::new(section.ledger()?, source)), Some(section)),
+                None => (Some(destination(&value, source)?), None),
+            },
+        };
         Ok(Self {
             to,
+            target,
             flag: if id == "from" { "--from" } else { "--to" },
             project: layers.pick("project", project, "project", |f| f.project.clone()),
             cycle: layers.pick("cycle", cycle, "cycle", |f| f.cycle.clone()),
@@ -79,12 +91,26 @@ impl PlaceSettings {
     ///
     /// # Errors
     /// The variable holds no destination.
-    pub(crate) fn or_where_pushes_go(mut self, from_given: bool, env: &Env) -> Result<Self, Failure> {
+    pub(crate) fn or_where_pushes_go(
+        mut self,
+        from_given: bool,
+        env: &Env,
+        layers: &Layers<'_>,
+    ) -> Result<Self, Failure> {
         let name = super::variable("to");
         if !from_given && let Some(text) = env.get(&name) {
-            self.to = Some(destination(text, Source::Variable(name.clone()))?);
+            let source = Source::Variable(name.clone());
+            self.to = Some(match named(text, layers)? {
+                Some(section) => Setting::new(section.ledger()?, source),
+                None => destination(text, source)?,
+            });
         }
         Ok(self)
+    }
+
+    /// The target that stands in the destination's place.
+    pub(crate) fn target(&self) -> Option<&TargetSection> {
+        self.target.as_ref()
     }
 
     /// The destination.
@@ -187,6 +213,18 @@ pub(crate) fn destination(text: &str, source: Source) -> Result<Setting<Destinat
     }
 }
 
+/// The target of a text that is a name, and neither an address nor a store.
+fn named(text: &str, layers: &Layers<'_>) -> Result<Option<TargetSection>, Failure> {
+    if text.contains([':', '/', '\\']) {
+        return Ok(None);
+    }
+    let Ok(name) = TargetName::parse(text.trim()) else { return Ok(None) };
+    match layers.file() {
+        Some(file) => file.target(&name).map(Some),
+        None => Err(no_target(&name, &format!("no file describes a target {name}"), [].into_iter())),
+    }
+}
+
 /// The name of the repository's top folder, else of the folder itself, as a project's name.
 fn project_of(folder: &Path) -> Option<ProjectId> {
     let top: PathBuf =
@@ -218,7 +256,7 @@ mod tests {
 
     fn settings(to: Option<&str>) -> PlaceSettings {
         let to = to.map(|text| destination(text, Source::Flag("--to".into())).unwrap());
-        PlaceSettings { to, flag: "--to", project: None, cycle: None }
+        PlaceSettings { to, target: None, flag: "--to", project: None, cycle: None }
     }
 
     fn env(pairs: &[(&str, &str)]) -> Env {

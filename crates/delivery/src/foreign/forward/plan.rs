@@ -48,12 +48,12 @@ impl Forwarder<'_> {
         let adapter = self.adapter;
         let cases: Vec<CaseId> = entries.iter().map(|entry| entry.case.clone()).collect();
         let left_out = self.asking(|| adapter.add_cases(cycle, &cases)).await?;
-        Ok(without(entries, left_out, unmatched))
+        Ok(without(entries, &left_out, unmatched))
     }
 }
 
 /// Entries without the cases that can't be written.
-fn without(entries: Vec<Entry>, left_out: Vec<(CaseId, String)>, unmatched: &mut Vec<RefusedItem>) -> Vec<Entry> {
+fn without(entries: Vec<Entry>, left_out: &[(CaseId, String)], unmatched: &mut Vec<RefusedItem>) -> Vec<Entry> {
     let out: BTreeSet<&CaseId> = left_out.iter().map(|(case, _)| case).collect();
     let (kept, gone): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| !out.contains(&entry.case));
     for entry in gone {

@@ -29,7 +29,7 @@ impl Forwarder<'_> {
     /// Sends entries, in as many calls as it takes.
     pub(super) async fn send(&mut self, cycle: &CycleId, entries: &[Entry], out: &mut Vec<RefusedItem>) -> Sent {
         let (mut backoff, begun_ms) = (self.backoff(), self.clock.now_ms());
-        let mut open: Vec<Range<usize>> = vec![0..entries.len()];
+        let mut open: Vec<Range<usize>> = Vec::from([Range { start: 0, end: entries.len() }]);
         while let Some(range) = open.pop() {
             let batch = &entries[range.clone()];
             let trouble = match self.adapter.write(cycle, batch).await {
@@ -53,7 +53,7 @@ impl Forwarder<'_> {
                 Trouble::Exists(_) if self.is_keyed() && batch.len() == 1 => {}
                 Trouble::Exists(what) if !self.is_keyed() => return Sent::Unknown(what),
                 Trouble::Refused(why) | Trouble::TooLarge(why) if batch.len() == 1 => {
-                    out.extend(refused(&batch[0], &why))
+                    out.extend(refused(&batch[0], &why));
                 }
                 Trouble::Refused(_) | Trouble::TooLarge(_) | Trouble::Exists(_) => {
                     let middle = range.start + batch.len() / 2;

@@ -87,17 +87,16 @@ impl Forwarder<'_> {
         if hand.intent.sends >= SENDS_MAX {
             return self.step(hand, IntentEvent::GivenUp).await;
         }
-        let to_send = match self.strategy {
+        let to_send = if self.strategy == Strategy::Idempotent {
             // The product itself knows what is there.
-            Strategy::Idempotent => hand.entries.clone(),
-            _ => {
-                let needs = self.read(hand).await?;
-                if needs.are_doubtful() {
-                    hand.intent.cause = Some("what is there can't be told from what is to be".to_owned());
-                    return self.step(hand, IntentEvent::GivenUp).await;
-                }
-                needs.to_write().into_iter().map(|at| hand.entries[at].clone()).collect()
+            hand.entries.clone()
+        } else {
+            let needs = self.read(hand).await?;
+            if needs.are_doubtful() {
+                hand.intent.cause = Some("what is there can't be told from what is to be".to_owned());
+                return self.step(hand, IntentEvent::GivenUp).await;
             }
+            needs.to_write().into_iter().map(|at| hand.entries[at].clone()).collect()
         };
         if to_send.is_empty() {
             return self.step(hand, IntentEvent::Seen).await;

@@ -27,6 +27,8 @@ use crate::secret::Secret;
 const PAGE: usize = 100;
 const NAME_CHARS_MAX: usize = 255;
 const MESSAGE_CHARS_MAX: usize = 5000;
+/// How the name of a launch begins from which nothing may be taken.
+const ABANDONED: &str = "abandoned: ";
 
 /// What is known of Allure `TestOps`.
 pub(crate) const FACTS: Facts = Facts {
@@ -309,10 +311,18 @@ impl Adapter for Allure {
         Err(unchanging())
     }
 
-    /// An abandoned launch is closed like any other: whoever abandons it deletes it.
-    async fn close_cycle(&self, cycle: &CycleId, _why: Closing) -> Result<(), Trouble> {
-        let path = format!("/api/launch/{}/close", encoded(cycle.as_str()));
-        self.call(Call::new(Method::POST, path, Nature::Writes)).await.map(drop)
+    async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {
+        let path = format!("/api/launch/{}", encoded(cycle.as_str()));
+        if why == Closing::Abandoned {
+            let launch: Launch = of_form(&self.call(Call::get(&path)).await?)?;
+            if !launch.name.starts_with(ABANDONED) {
+                // The beginning goes rather than the tag at the end.
+                let kept = launch.name.chars().count().saturating_sub(NAME_CHARS_MAX - ABANDONED.len());
+                let name: String = ABANDONED.chars().chain(launch.name.chars().skip(kept)).collect();
+                self.call(Call::patch(&path, &json!({ "name": name }))).await?;
+            }
+        }
+        self.call(Call::new(Method::POST, format!("{path}/close"), Nature::Writes)).await.map(drop)
     }
 
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {

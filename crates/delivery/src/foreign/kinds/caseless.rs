@@ -59,14 +59,16 @@ pub(super) struct Said {
     pub(super) text: String,
 }
 
-/// Reads what [`comment`] wrote, whatever stands around it.
+/// Reads what [`comment`] wrote, whatever stands around it. The case is told even by a line whose marker was mangled.
 pub(super) fn said(comment: &str) -> Said {
     let marker = Marker::find(comment);
-    let ours = |line: &str| matches!(Marker::find(line), Found::Whole(_));
-    let Some(line) = comment.lines().rev().find(|line| ours(line)) else {
-        return Said { case: None, marker, text: comment.trim().to_owned() };
+    let ours = |line: &str| match marker {
+        Found::Nothing => false,
+        Found::Mangled => Marker::find(line) == Found::Mangled,
+        Found::Whole(_) => matches!(Marker::find(line), Found::Whole(_)),
     };
-    let case = line.trim().rsplit_once(' ').map(|(case, _)| CaseId::new(case.trim()));
+    let line = comment.lines().rev().find(|line| ours(line));
+    let case = line.and_then(|line| line.trim().rsplit_once(' ')).map(|(case, _)| CaseId::new(case.trim()));
     let others: Vec<&str> = comment.lines().filter(|other| !ours(other)).collect();
     Said { case, marker, text: others.join("\n").trim().to_owned() }
 }
@@ -199,7 +201,7 @@ mod tests {
             assert!(said.text.contains("expected 1") && !said.text.contains("tly"), "{}", said.text);
         }
         let cut = &sent[..sent.len() - 5];
-        assert_eq!((said(cut).case, said(cut).marker), (None, Found::Mangled));
+        assert_eq!((said(cut).case, said(cut).marker), (Some(entry.case.clone()), Found::Mangled));
     }
 
     #[test]

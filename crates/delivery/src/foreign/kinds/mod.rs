@@ -3,6 +3,7 @@
 mod allure;
 mod azure;
 mod caseless;
+mod generic;
 mod jira;
 mod kiwi;
 mod nitrate;
@@ -43,28 +44,25 @@ pub enum OpenError {
     /// A credential is missing.
     #[error("{0} is missing: give it as ${{VARIABLE}}")]
     Credential(&'static str),
-    /// There is no adapter for it in this build.
-    #[error("there is no adapter for {0} yet")]
-    NoAdapter(Kind),
 }
 
 /// What is known of a product.
-pub fn facts(kind: Kind) -> Option<&'static Facts> {
+pub fn facts(kind: Kind) -> &'static Facts {
     match kind {
-        Kind::Kiwi => Some(&kiwi::FACTS),
-        Kind::Nitrate => Some(&nitrate::FACTS),
-        Kind::Testlink => Some(&testlink::FACTS),
-        Kind::Testrail => Some(&testrail::FACTS),
-        Kind::Qase => Some(&qase::FACTS),
-        Kind::Testmo => Some(&testmo::FACTS),
-        Kind::Reportportal => Some(&reportportal::FACTS),
-        Kind::Azure => Some(&azure::FACTS),
-        Kind::Allure => Some(&allure::FACTS),
-        Kind::XrayCloud => Some(&xray_cloud::FACTS),
-        Kind::XrayServer => Some(&xray_server::FACTS),
-        Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
-        Kind::ZephyrServer => Some(&zephyr_server::FACTS),
-        _ => None,
+        Kind::Kiwi => &kiwi::FACTS,
+        Kind::Nitrate => &nitrate::FACTS,
+        Kind::Testlink => &testlink::FACTS,
+        Kind::Testrail => &testrail::FACTS,
+        Kind::Qase => &qase::FACTS,
+        Kind::Testmo => &testmo::FACTS,
+        Kind::Reportportal => &reportportal::FACTS,
+        Kind::Azure => &azure::FACTS,
+        Kind::Allure => &allure::FACTS,
+        Kind::XrayCloud => &xray_cloud::FACTS,
+        Kind::XrayServer => &xray_server::FACTS,
+        Kind::ZephyrCloud => &zephyr_cloud::FACTS,
+        Kind::ZephyrServer => &zephyr_server::FACTS,
+        Kind::Generic => &generic::FACTS,
     }
 }
 
@@ -77,7 +75,7 @@ pub fn open(
     http: &HttpSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
-    let rate = facts(settings.kind).and_then(|facts| facts.rate);
+    let rate = facts(settings.kind).rate;
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
         Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
@@ -93,9 +91,6 @@ pub fn open(
         Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
         Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
         Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
-        kind => {
-            drop(caller);
-            Err(OpenError::NoAdapter(kind))
-        }
+        Kind::Generic => Ok(Arc::new(generic::open(settings, caller, clock)?)),
     }
 }

@@ -1,5 +1,7 @@
 //! Testmo's automation runs: counted, and never listed (`facts/targets.md`, section 9). Each write is a thread of its own
-//! in the run, found again by a field that names the batch. Must not know any strategy.
+//! in the run, found again by a field that lists what it holds. Must not know any strategy.
+
+use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use domain::Status;
@@ -25,10 +27,11 @@ const PAGE: usize = 100;
 const STRING_CHARS_MAX: usize = 750;
 const TEXT_CHARS_MAX: usize = 8000;
 const KEY_CHARS_MAX: usize = 64;
-/// The field that names the write: of a run, the tag; of a thread, the batch; of a test, the marker.
+/// The field that names the write: of a run, the tag; of a thread, the markers of its tests; of a test, its marker.
 const FIELD: &str = "tallyonce";
-/// Types of fields: one line, and text as a terminal shows it.
+/// Types of fields: one line, plain text, and text as a terminal shows it.
 const STRING: u8 = 1;
+const TEXT: u8 = 2;
 const CONSOLE: u8 = 4;
 
 /// What is known of Testmo.
@@ -124,14 +127,9 @@ fn words(answer: &Answer) -> Option<String> {
     Some(format!("{message}{}", fields.concat()))
 }
 
-/// The name of a batch: the same for the same entries in the same order.
-fn batch_name(batch: &[Entry]) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("tallyonce 2026 batch");
-    for entry in batch {
-        hasher.update(entry.marker.to_string().as_bytes());
-        hasher.update(b"\n");
-    }
-    format!("batch {}", &hasher.finalize().to_hex()[..32])
+/// Which outcomes a thread holds: the markers of all of them. 250 fit into a text of 16 KiB, however long they are.
+fn contents(batch: &[Entry]) -> String {
+    batch.iter().map(|entry| entry.marker.to_string()).collect::<Vec<_>>().join(" ")
 }
 
 fn field(kind: u8, name: &str, value: &str) -> Value {
@@ -262,27 +260,31 @@ impl Adapter for Testmo {
     }
 
     async fn count(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Option<u64>, Trouble> {
-        let name = batch_name(batch);
+        let wanted: BTreeSet<String> = batch.iter().map(|entry| entry.marker.to_string()).collect();
         let run = self.run(cycle).await?;
         let Some(threads) = run.threads else {
             return Err(Trouble::Refused(format!("run {cycle} is shown without its threads: nothing can be counted")));
         };
         let mut count = 0;
-        for thread in threads {
-            let Some(fields) = thread.fields else {
+        for thread in threads.iter().filter(|thread| thread.total_count > 0) {
+            let Some(fields) = &thread.fields else {
                 let what = format!("threads of run {cycle} are shown without their fields: nothing can be counted");
                 return Err(Trouble::Refused(what));
             };
-            if fields.iter().any(|field| field.name == FIELD && field.value.as_deref() == Some(&name)) {
-                count += thread.total_count;
+            let ours = fields.iter().filter(|field| field.name == FIELD).filter_map(|field| field.value.as_deref());
+            let held: Vec<&str> = ours.flat_map(str::split_ascii_whitespace).collect();
+            let of_batch = held.iter().filter(|marker| wanted.contains(**marker)).count() as u64;
+            if of_batch > 0 && thread.total_count != held.len() as u64 {
+                return Ok(Some(u64::MAX));
             }
+            count += of_batch;
         }
         Ok(Some(count))
     }
 
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {
         let path = format!("/api/v1/automation/runs/{}/threads", encoded(cycle.as_str()));
-        let opened = self.post(path, &json!({ "fields": [field(STRING, FIELD, &batch_name(batch))] })).await?;
+        let opened = self.post(path, &json!({ "fields": [field(TEXT, FIELD, &contents(batch))] })).await?;
         let thread: Made = of_form(&opened)?;
         let tests: Vec<Value> = batch.iter().map(|entry| self.test(entry)).collect();
         let path = |call| format!("/api/v1/automation/runs/threads/{}/{call}", thread.id);
@@ -300,7 +302,11 @@ impl Adapter for Testmo {
         Err(never("deletes"))
     }
 
+    /// A run that has ended takes nothing more, its end among it: it stays as it is.
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {
+        if self.run(cycle).await?.is_completed {
+            return Ok(());
+        }
         let run = encoded(cycle.as_str());
         if why == Closing::Abandoned {
             let label = field(STRING, "abandoned", "another run counts instead");

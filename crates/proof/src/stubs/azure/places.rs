@@ -4,16 +4,19 @@ use serde_json::{Value, json};
 
 use crate::stubs::Answer;
 
-/// Id, name of the resource and address of each call that the stub has, as the vendor's clients know them.
-const CALLS: [(&str, &str, &str); 3] = [
-    ("cadb3810-d47d-4a3c-a234-fe5f3be50138", "runs", "{project}/_apis/{area}/{resource}/{runId}"),
+/// Id, area, name of the resource and address of each call that the stub has, as the vendor's clients know them.
+const CALLS: [(&str, &str, &str, &str); 4] = [
+    ("e81700f7-3be2-46de-8624-2eb35882fcaa", "Location", "ResourceAreas", "_apis/{resource}/{areaId}"),
+    ("cadb3810-d47d-4a3c-a234-fe5f3be50138", "test", "runs", "{project}/_apis/{area}/{resource}/{runId}"),
     (
         "4637d869-3a76-4468-8057-0bb02aa385cf",
+        "test",
         "results",
         "{project}/_apis/{area}/runs/{runId}/{resource}/{testCaseResultId}",
     ),
     (
         "3bcfd5c8-be62-488e-b1da-b8289ce9299c",
+        "test",
         "points",
         "{project}/_apis/{area}/plans/{planId}/suites/{suiteId}/{resource}/{pointIds}",
     ),
@@ -29,9 +32,9 @@ pub(super) fn answer(method: &str, path: &[&str]) -> Option<Answer> {
     Some(Answer::json(200, &json!({ "count": values.len(), "value": values })))
 }
 
-fn place((id, resource, route): &(&str, &str, &str)) -> Value {
+fn place((id, area, resource, route): &(&str, &str, &str, &str)) -> Value {
     json!({
-        "id": id, "area": "test", "resourceName": resource, "routeTemplate": route, "resourceVersion": 6,
+        "id": id, "area": area, "resourceName": resource, "routeTemplate": route, "resourceVersion": 6,
         "minVersion": "1.0", "maxVersion": "7.2", "releasedVersion": "7.1",
     })
 }

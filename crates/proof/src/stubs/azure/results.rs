@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Azure, Reply, list, problem, reference};
-use crate::stubs::{Answer, Call, Row};
+use crate::stubs::{Answer, Call};
 
 const PAGE_MAX: usize = 1000;
 const BULK_MAX: usize = 1000;
@@ -104,13 +104,13 @@ impl Azure {
     }
 
     fn list_results(&self, call: &Call<'_>, run: u64) -> Answer {
-        let of = |row: &&Row<Outcome>| row.data.run == run && call.sees(row.created);
-        let found: Vec<&Row<Outcome>> = self.results.iter().filter(of).collect();
+        let found: Vec<&Outcome> =
+            self.results.shown(call).map(|(_, outcome)| outcome).filter(|outcome| outcome.run == run).collect();
         let details = call.request.query("detailsToInclude").is_some_and(|details| details != "None");
         let (at, top) = window(call, if details { 200 } else { PAGE_MAX });
-        let shown = |row: &&Row<Outcome>| {
-            let mut shown = row.data.fields.clone();
-            shown.insert("id".to_owned(), json!(row.data.id));
+        let shown = |outcome: &&Outcome| {
+            let mut shown = outcome.fields.clone();
+            shown.insert("id".to_owned(), json!(outcome.id));
             shown.insert("testRun".to_owned(), json!({ "id": run.to_string() }));
             Value::Object(shown)
         };
@@ -136,11 +136,10 @@ impl Azure {
         };
         let found = sent.iter().map(|fields| find(number(fields))).collect::<Result<Vec<u64>, Answer>>()?;
         for (id, fields) in found.iter().zip(&sent) {
-            if let Some(row) = self.results.get_mut(*id) {
-                row.data.fields.extend(fields.clone());
-                row.data.fields.remove("id");
-                row.changed = call.now;
-            }
+            self.results.change(*id, call.now, |outcome| {
+                outcome.fields.extend(fields.clone());
+                outcome.fields.remove("id");
+            });
         }
         if let Some(run) = self.runs.get_mut(&run) {
             run.updated_ms = call.unix_ms();

@@ -34,6 +34,14 @@ impl Item {
     pub(super) fn item(&self) -> String {
         self.test_case_id.clone().unwrap_or_else(|| self.name.clone())
     }
+
+    pub(super) fn json(&self, id: u64) -> Value {
+        json!({
+            "id": id, "uuid": self.uuid, "name": self.name, "type": self.kind, "status": self.status,
+            "launchId": self.launch, "testCaseId": self.test_case_id, "description": self.description,
+            "startTime": shown(self.start_ms), "attributes": self.attributes, "hasChildren": false,
+        })
+    }
 }
 
 impl ReportPortal {
@@ -100,34 +108,36 @@ impl ReportPortal {
         if !STATUSES.contains(&status.as_str()) {
             return Err(refused(400, 4001, &format!("Incorrect Request. There is no status '{status}'")));
         }
-        let children: Vec<u64> =
-            self.items.iter().filter(|row| row.data.parent.as_deref() == Some(uuid)).map(|row| row.id).collect();
+        let children: Vec<u64> = self
+            .items
+            .iter()
+            .filter(|row| row.data.parent.as_deref() == Some(uuid) && row.data.status == "IN_PROGRESS")
+            .map(|row| row.id)
+            .collect();
         for child in children {
-            if let Some(row) = self.items.get_mut(child).filter(|row| row.data.status == "IN_PROGRESS") {
-                "INTERRUPTED".clone_into(&mut row.data.status);
-            }
+            self.items.change(child, now, |item| "INTERRUPTED".clone_into(&mut item.status));
         }
-        if let Some(row) = self.items.get_mut(id) {
-            let waived = body["issue"]["issueType"] == json!("NOT_ISSUE");
-            row.data.issue = (matches!(status.as_str(), "FAILED" | "SKIPPED") && !waived).then(|| "ti001".to_owned());
-            row.data.status = status;
-            row.changed = now;
-        }
+        let waived = body["issue"]["issueType"] == json!("NOT_ISSUE");
+        self.items.change(id, now, |item| {
+            item.issue = (matches!(status.as_str(), "FAILED" | "SKIPPED") && !waived).then(|| "ti001".to_owned());
+            item.status = status;
+        });
         Ok(json!({ "message": format!("TestItem with ID = '{uuid}' successfully finished.") }))
     }
 
     pub(super) fn update_item(&mut self, now: Stamp, id: &str, body: &Value, kept: &dyn Fn(&str) -> String) -> Reply {
-        let row = id.parse().ok().and_then(|id| self.items.get_mut(id)).ok_or_else(|| no_item(id))?;
-        if let Some(status) = body["status"].as_str() {
-            row.data.status = status.to_uppercase();
-        }
-        if let Some(attributes) = body["attributes"].as_array() {
-            row.data.attributes = json!(kept_values(attributes, kept));
-        }
-        if let Some(description) = body["description"].as_str() {
-            row.data.description = Some(kept(description));
-        }
-        row.changed = now;
+        let number = id.parse().ok().filter(|id| self.items.get(*id).is_some()).ok_or_else(|| no_item(id))?;
+        self.items.change(number, now, |item| {
+            if let Some(status) = body["status"].as_str() {
+                item.status = status.to_uppercase();
+            }
+            if let Some(attributes) = body["attributes"].as_array() {
+                item.attributes = json!(kept_values(attributes, kept));
+            }
+            if let Some(description) = body["description"].as_str() {
+                item.description = Some(kept(description));
+            }
+        });
         Ok(json!({ "message": "updated" }))
     }
 
@@ -148,26 +158,15 @@ impl ReportPortal {
         let launch = call.request.number("filter.eq.launchId");
         let uuid = call.request.query("filter.eq.uuid");
         let launch = launch.ok_or_else(|| refused(400, 4001, "Incorrect Request. No launch to filter by"))?;
-        let of = |row: &&Row<Item>| {
-            row.data.launch == launch && uuid.is_none_or(|uuid| row.data.uuid == uuid) && call.sees(row.created)
-        };
-        let found: Vec<&Row<Item>> = self.items.iter().filter(of).collect();
+        let of = |item: &Item| item.launch == launch && uuid.is_none_or(|uuid| item.uuid == uuid);
+        let found: Vec<(u64, &Item)> = self.items.shown(call).filter(|(_, item)| of(item)).collect();
         let number = call.request.number("page.page").unwrap_or(1).max(1) as usize;
         let size = (call.request.number("page.size").unwrap_or(PAGE as u64) as usize).clamp(1, PAGE_MAX);
         let content: Vec<Value> =
-            call.page(&found, (number - 1) * size, size).iter().map(|row| Self::item_json(row)).collect();
+            call.page(&found, (number - 1) * size, size).iter().map(|(id, item)| item.json(*id)).collect();
         let (total, pages) = (found.len(), found.len().div_ceil(size).max(1));
         let page = json!({ "number": number, "size": size, "totalElements": total, "totalPages": pages });
         Ok(json!({ "content": content, "page": page }))
-    }
-
-    pub(super) fn item_json(row: &Row<Item>) -> Value {
-        let item = &row.data;
-        json!({
-            "id": row.id, "uuid": item.uuid, "name": item.name, "type": item.kind, "status": item.status,
-            "launchId": item.launch, "testCaseId": item.test_case_id, "description": item.description,
-            "startTime": shown(item.start_ms), "attributes": item.attributes, "hasChildren": false,
-        })
     }
 }
 

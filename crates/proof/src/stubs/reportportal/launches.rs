@@ -65,7 +65,7 @@ impl ReportPortal {
     }
 
     /// Items that are still open are interrupted by it.
-    pub(super) fn finish_launch(&mut self, uuid: &str, body: &Value) -> Reply {
+    pub(super) fn finish_launch(&mut self, now: Stamp, uuid: &str, body: &Value) -> Reply {
         let (id, launch) = self.launch(uuid)?;
         if launch.status != "IN_PROGRESS" {
             let text =
@@ -76,24 +76,22 @@ impl ReportPortal {
             return Err(refused(406, 40_026, "Finish time is earlier than start time"));
         }
         let failed = self.items.iter().any(|row| row.data.launch == id && row.data.status == "FAILED");
-        self.end_launch(id, if failed { "FAILED" } else { "PASSED" });
+        self.end_launch(now, id, if failed { "FAILED" } else { "PASSED" });
         Ok(json!({ "id": uuid, "number": id, "link": format!("/ui/#{}/launches/all/{id}", self.project) }))
     }
 
-    pub(super) fn stop_launch(&mut self, id: &str) -> Reply {
+    pub(super) fn stop_launch(&mut self, now: Stamp, id: &str) -> Reply {
         let (id, _) = self.launch_numbered(id)?;
-        self.end_launch(id, "STOPPED");
+        self.end_launch(now, id, "STOPPED");
         Ok(json!({ "message": "stopped" }))
     }
 
-    fn end_launch(&mut self, id: u64, status: &str) {
+    fn end_launch(&mut self, now: Stamp, id: u64, status: &str) {
         if let Some(launch) = self.launches.get_mut(&id) {
             status.clone_into(&mut launch.status);
         }
         for item in self.open_items(id) {
-            if let Some(row) = self.items.get_mut(item) {
-                "INTERRUPTED".clone_into(&mut row.data.status);
-            }
+            self.items.change(item, now, |item| "INTERRUPTED".clone_into(&mut item.status));
         }
     }
 

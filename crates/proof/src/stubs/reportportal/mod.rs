@@ -109,8 +109,8 @@ impl ReportPortal {
         match rest {
             ["launch", "uuid", uuid] => self.launch(uuid).map(|(id, launch)| launch.json(id)),
             ["item", "uuid", uuid] => {
-                let item = self.items.iter().find(|row| row.data.uuid == *uuid && call.sees(row.created));
-                item.map(Self::item_json).ok_or_else(|| no_item(uuid))
+                let item = self.items.shown(call).find(|(_, item)| item.uuid == *uuid);
+                item.map(|(id, item)| item.json(id)).ok_or_else(|| no_item(uuid))
             }
             ["item"] => self.list_items(call),
             ["settings"] => Ok(json!({})),
@@ -122,8 +122,8 @@ impl ReportPortal {
     fn act(&mut self, now: Stamp, method: &str, rest: &[&str], body: &Value, kept: &dyn Fn(&str) -> String) -> Reply {
         match (method, rest) {
             ("POST", ["launch"]) => self.start_launch(now, body, kept),
-            ("PUT", ["launch", uuid, "finish"]) => self.finish_launch(uuid, body),
-            ("PUT", ["launch", id, "stop"]) => self.stop_launch(id),
+            ("PUT", ["launch", uuid, "finish"]) => self.finish_launch(now, uuid, body),
+            ("PUT", ["launch", id, "stop"]) => self.stop_launch(now, id),
             ("DELETE", ["launch", id]) => self.delete_launch(id),
             ("POST", ["item"]) => self.start_item(now, None, body, kept),
             ("POST", ["item", parent]) => self.start_item(now, Some(parent), body, kept),
@@ -201,8 +201,10 @@ impl Vendor for ReportPortal {
 
     fn admin(&mut self, act: &Admin) -> bool {
         match act {
-            Admin::CloseCycle(id) => self.stop_launch(id).is_ok(),
-            Admin::DeleteCycle(id) => self.stop_launch(id).and_then(|_| self.delete_launch(id)).is_ok(),
+            Admin::CloseCycle(id) => self.stop_launch(Stamp::default(), id).is_ok(),
+            Admin::DeleteCycle(id) => {
+                self.stop_launch(Stamp::default(), id).and_then(|_| self.delete_launch(id)).is_ok()
+            }
             _ => false,
         }
     }

@@ -180,7 +180,8 @@ impl Azure {
         } else {
             RowStatus::Open
         };
-        let own = || case.or(outcome.automated_test_name).unwrap_or_default();
+        let test = outcome.automated_test_storage.or(outcome.automated_test_name);
+        let own = || case.or(test).unwrap_or_default();
         let case = match said.case {
             Some(case) if self.plan.is_none() => case,
             _ => CaseId::new(own()),

@@ -61,6 +61,7 @@ pub(super) struct Outcome {
     pub(super) comment: Option<String>,
     pub(super) error_message: Option<String>,
     pub(super) automated_test_name: Option<String>,
+    pub(super) automated_test_storage: Option<String>,
     pub(super) completed_date: Option<String>,
     pub(super) test_case: Option<Reference>,
     pub(super) test_point: Option<Reference>,

@@ -255,7 +255,9 @@ impl Adapter for TestRail {
         let wanted = cases.iter().map(|case| id("case", case.as_str())).collect::<Result<BTreeSet<u64>, _>>()?;
         let statuses = self.status_ids().await?;
         // Results before tests: the test of every result that is there is then known, unless both are gone.
-        let outcomes: Vec<Outcome> = self.api.list(&format!("get_results_for_run/{run}"), "results").await?;
+        let mut outcomes: Vec<Outcome> = self.api.list(&format!("get_results_for_run/{run}"), "results").await?;
+        // They come newest first, and times are whole seconds.
+        outcomes.sort_by_key(|outcome| outcome.id);
         let tests = self.api.tests(run).await?;
         let case_of: BTreeMap<u64, u64> = tests.into_iter().map(|test| (test.id, test.case_id)).collect();
         let placed = outcomes.into_iter().filter_map(|outcome| Some((*case_of.get(&outcome.test_id)?, outcome)));

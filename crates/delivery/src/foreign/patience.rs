@@ -1,0 +1,114 @@
+//! Asking until there is an answer, within one deadline, for commands that read and mend (audit, repair, probe).
+//! Must not decide what a silence means for a write.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use rand::Rng;
+use thiserror::Error;
+
+use super::trouble::Trouble;
+use crate::backoff::{Backoff, RetryPolicy};
+use crate::clock::Clock;
+use crate::stop::Stop;
+
+/// Why nothing more is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GaveUp {
+    /// Somebody asked to stop.
+    #[error("interrupted; the last that was heard: {0}")]
+    Stopped(String),
+    /// The deadline came first.
+    #[error("no answer before the deadline; the last that was heard: {0}")]
+    Over(String),
+    /// The product refuses whoever asks.
+    #[error("the repository refuses these credentials: {0}")]
+    Denied(String),
+    /// The product refuses what is asked.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// How long, and until when, somebody waits for answers.
+pub struct Patience<'a> {
+    /// What time it is.
+    pub clock: &'a dyn Clock,
+    /// For waits.
+    pub random: &'a mut (dyn Rng + Send),
+    /// The wish to stop.
+    pub stop: &'a Stop,
+    /// On the clock's scale: nothing is begun after it.
+    pub deadline_ms: u64,
+}
+
+impl fmt::Debug for Patience<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patience").field("deadline_ms", &self.deadline_ms).finish_non_exhaustive()
+    }
+}
+
+/// One series of tries.
+#[derive(Debug)]
+pub(super) struct Tries {
+    backoff: Backoff,
+    begun_ms: u64,
+}
+
+impl Patience<'_> {
+    /// A new series of tries.
+    pub(super) fn tries(&self) -> Tries {
+        let begun_ms = self.clock.now_ms();
+        let left_ms = self.deadline_ms.saturating_sub(begun_ms);
+        Tries { backoff: Backoff::new(RetryPolicy::within(left_ms)), begun_ms }
+    }
+
+    /// A call that changes nothing: again until it is answered.
+    pub async fn reading<'c, T: Send>(
+        &mut self,
+        mut call: impl FnMut() -> BoxFuture<'c, Result<T, Trouble>> + Send,
+    ) -> Result<T, GaveUp> {
+        let mut tries = self.tries();
+        loop {
+            let trouble = match call().await {
+                Ok(value) => return Ok(value),
+                Err(trouble) => trouble,
+            };
+            match trouble {
+                Trouble::Denied(what) => return Err(GaveUp::Denied(what)),
+                Trouble::Refused(what) | Trouble::Gone(what) | Trouble::TooLarge(what) | Trouble::Exists(what) => {
+                    return Err(GaveUp::Refused(what));
+                }
+                again => self.before_next(&mut tries, &again).await?,
+            }
+        }
+    }
+
+    /// The wait before another try.
+    pub(super) async fn before_next(&mut self, tries: &mut Tries, trouble: &Trouble) -> Result<(), GaveUp> {
+        let wish_ms = match trouble {
+            Trouble::Wait { after_ms, .. } => Some(*after_ms),
+            Trouble::NotSent(cause) => cause.retry_after_ms,
+            _ => None,
+        };
+        let elapsed_ms = self.clock.now_ms().saturating_sub(tries.begun_ms);
+        match tries.backoff.next_wait_ms(elapsed_ms, wish_ms, self.random) {
+            Some(ms) => self.wait(ms, &trouble.to_string()).await,
+            None => Err(GaveUp::Over(trouble.to_string())),
+        }
+    }
+
+    /// Waits so long, unless the deadline or a wish to stop comes first.
+    pub(super) async fn wait(&mut self, ms: u64, why: &str) -> Result<(), GaveUp> {
+        let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
+        if self.stop.is_requested() {
+            return Err(GaveUp::Stopped(why.to_owned()));
+        }
+        if ms > left_ms {
+            return Err(GaveUp::Over(why.to_owned()));
+        }
+        tokio::select! {
+            () = self.stop.requested() => Err(GaveUp::Stopped(why.to_owned())),
+            () = self.clock.sleep(ms) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The acceptance probe: belief about a product replaced by measurement, in a scratch cycle that is removed at the end
+//! (`facts/targets.md`, section 34). Must not write into any other cycle.
+//!
+//! Not measured, since the calls of an adapter can't: what larger batches than the stated ones do, what a cut connection
+//! leaves to be applied later, pages that shift while others write, the rate limit, and how long an id is remembered.
+//!
+//! Read `measured` first (what is noted), then `steps` (how), then `says` (what follows from it).
+
+mod call;
+mod measured;
+mod says;
+mod scratch;
+mod steps;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::adapter::Adapter;
+use super::audit::utc;
+use super::entry::{Case, CaseId};
+use super::facts::{Kind, Strategy};
+use super::patience::{GaveUp, Patience};
+
+pub use measured::{Answer, AtOnce, BadItem, Deed, Lag, MarkerCame, Measured, Repeat, Text, Twin};
+pub use says::{Leave, Says, contradictions, leave, notes};
+
+/// The form of the file that holds a probe.
+const FORMAT: u32 = 1;
+
+/// How a product is probed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeOptions {
+    /// How many writers send the same entry at once.
+    pub writers: usize,
+    /// How long a write is looked for, in milliseconds.
+    pub visible_max_ms: u64,
+    /// A case that does not exist; one is made up if none is named.
+    pub absent: Option<CaseId>,
+}
+
+impl Default for ProbeOptions {
+    fn default() -> Self {
+        Self { writers: 10, visible_max_ms: 60_000, absent: None }
+    }
+}
+
+/// What a probe came to, as it is kept with the target's configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The form of this record.
+    pub format: u32,
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// The product.
+    pub kind: Kind,
+    /// What was seen.
+    pub measured: Measured,
+    /// What follows from it, in the words of the facts.
+    pub says: Says,
+    /// Where that contradicts what the adapter believes, so that nothing may be promised.
+    pub contradicts: Vec<String>,
+    /// Other differences, none of which can double or lose an outcome.
+    pub notes: Vec<String>,
+    /// The strategies that what was seen supports.
+    pub allows: Vec<Strategy>,
+    /// What is left of the probe in the product.
+    pub left: Vec<String>,
+}
+
+impl Probed {
+    /// True if what was seen supports the strategy, and contradicts nothing.
+    pub fn allows(&self, strategy: Strategy) -> bool {
+        self.contradicts.is_empty() && self.allows.contains(&strategy)
+    }
+
+    /// The one way back in from a file.
+    ///
+    /// # Errors
+    /// In words for people.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let again = "run `tallyonce probe` again";
+        let probed: Self = serde_json::from_str(text).map_err(|error| format!("not a probe: {error}; {again}"))?;
+        if probed.format == FORMAT {
+            Ok(probed)
+        } else {
+            Err(format!("a probe of form {}, and this version reads form {FORMAT}; {again}", probed.format))
+        }
+    }
+}
+
+/// Why there is no probe.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProbeError {
+    /// Two cases are needed.
+    #[error("a probe writes outcomes for two cases, and {0} was given: name two that exist, as ids of the product")]
+    TooFewCases(usize),
+    /// It ended before its end.
+    #[error("{why}{}", left_in_words(.left))]
+    Ended {
+        /// Why.
+        why: GaveUp,
+        /// What is left of it in the product.
+        left: Vec<String>,
+    },
+}
+
+fn left_in_words(left: &[String]) -> String {
+    if left.is_empty() { String::new() } else { format!("; left there: {}", left.join("; ")) }
+}
+
+/// Probes a product with the first two of these cases.
+///
+/// # Errors
+/// It can't be measured. What was made for it is removed all the same, as far as the product allows.
+pub async fn probe(
+    adapter: &dyn Adapter,
+    cases: &[Case],
+    options: &ProbeOptions,
+    patience: &mut Patience<'_>,
+) -> Result<Probed, ProbeError> {
+    let [first, second, ..] = cases else { return Err(ProbeError::TooFewCases(cases.len())) };
+    let at = utc(patience.clock.unix_ms());
+    let mut scratch = scratch::Scratch::new(adapter, &at, patience);
+    let measured = steps::measure(&mut scratch, [first, second], options, patience).await;
+    let left = scratch.remove(patience.clock).await;
+    let measured = measured.map_err(|why| ProbeError::Ended { why, left: left.clone() })?;
+    let facts = adapter.facts();
+    let says = Says::of(&measured);
+    Ok(Probed {
+        format: FORMAT,
+        at,
+        kind: facts.kind,
+        contradicts: contradictions(&measured, facts),
+        notes: notes(&measured, facts),
+        allows: says::allows(&measured, facts),
+        says,
+        measured,
+        left,
+    })
+}

@@ -1,0 +1,269 @@
+//! What follows from a measurement: in the words of the facts, against the facts, and for each strategy.
+//! Must not call anybody.
+
+use serde::{Deserialize, Serialize};
+
+use super::Probed;
+use super::measured::{Answer, Deed, MarkerCame, Measured, Text};
+use crate::foreign::facts::{Facts, KeyOnWrite, MarkerLevel, Strategy, VerdictRule, Visible};
+
+/// Beyond so many times the stated lag two readings no longer agree (`facts/idempotency.md`, W2).
+const LAGS: u64 = 3;
+
+/// A measurement in the words of the facts. Null where it can't be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Says {
+    /// What a second write for a case does to the verdict.
+    pub verdict: Option<VerdictRule>,
+    /// What a repeat under the same id does. Where verdicts are replaced, a repeat shows nothing of it.
+    pub key_on_write: Option<KeyOnWrite>,
+    /// Milliseconds until a write shows.
+    pub visible_ms: Option<u64>,
+    /// True if the marker comes back whole, out of every text.
+    pub marker: bool,
+    /// True if a batch with a bad entry is refused as a whole.
+    pub atomic: Option<bool>,
+    /// True if one row can be deleted.
+    pub delete: Option<bool>,
+    /// True if one row can be changed.
+    pub amend: Option<bool>,
+    /// True if a second cycle of the same name is refused.
+    pub cycle_unique: bool,
+}
+
+impl Says {
+    /// Of a measurement.
+    pub fn of(measured: &Measured) -> Self {
+        let verdict = verdict(measured);
+        Self {
+            verdict,
+            key_on_write: key(measured, verdict),
+            visible_ms: measured.lag.ms,
+            marker: measured.marker == MarkerCame::Whole
+                && measured.text.as_ref().is_none_or(|text| text.marker == MarkerCame::Whole),
+            atomic: measured.bad_item.as_ref().and_then(|bad| match bad.answer {
+                _ if bad.stored > 0 && !bad.bad_stored => Some(false),
+                Answer::TakenInPart => Some(false),
+                Answer::Refused | Answer::Exists => Some(true),
+                Answer::Taken | Answer::JobFailed | Answer::Unknown => None,
+            }),
+            delete: works(&measured.delete),
+            amend: works(&measured.amend),
+            cycle_unique: !measured.twin.made,
+        }
+    }
+}
+
+fn works(deed: &Deed) -> Option<bool> {
+    match deed {
+        Deed::Done => Some(true),
+        Deed::NoEffect | Deed::Refused { .. } => Some(false),
+        Deed::NotTried => None,
+    }
+}
+
+fn verdict(measured: &Measured) -> Option<VerdictRule> {
+    let second = &measured.other_content;
+    if second.show_second == 0 {
+        return second.answer.is_refused().then_some(VerdictRule::Refuses);
+    }
+    if second.rows_after > second.rows_before {
+        return Some(VerdictRule::Appends);
+    }
+    Some(if second.show_before == 0 { VerdictRule::Replaces } else { VerdictRule::ReplacesLatest })
+}
+
+fn key(measured: &Measured, verdict: Option<VerdictRule>) -> Option<KeyOnWrite> {
+    let twice = &measured.twice;
+    if twice.rows_after > twice.rows_before {
+        return Some(KeyOnWrite::None);
+    }
+    match (twice.answer, verdict) {
+        (answer, Some(verdict)) if answer.is_refused() && verdict != VerdictRule::Refuses => Some(KeyOnWrite::Refuses),
+        (Answer::Taken, Some(VerdictRule::Appends)) => Some(KeyOnWrite::Collapses),
+        _ => None,
+    }
+}
+
+/// Where a measurement contradicts what the adapter believes so that an outcome could be doubled or lost.
+pub fn contradictions(measured: &Measured, facts: &Facts) -> Vec<String> {
+    let says = Says::of(measured);
+    let found = [
+        against_verdict(measured, &says, facts),
+        against_key(measured, &says, facts),
+        against_visible(measured, facts),
+        against_marker(measured, &says, facts),
+        against_bulk(measured),
+        (facts.cycle_unique && !says.cycle_unique)
+            .then(|| "cycle_unique: a second cycle of the same name was made".to_owned()),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn against_verdict(measured: &Measured, says: &Says, facts: &Facts) -> Option<String> {
+    let second = &measured.other_content;
+    // With one row there, the newest one is the only one.
+    let same = says.verdict == Some(facts.verdict)
+        || (says.verdict == Some(VerdictRule::Replaces) && facts.verdict == VerdictRule::ReplacesLatest);
+    if same || measured.lag.ms.is_none() {
+        return None;
+    }
+    let rows = format!("{} rows became {}", second.rows_before, second.rows_after);
+    Some(match says.verdict {
+        Some(verdict) => format!("verdict: believed {:?}, measured {verdict:?}: {rows}", facts.verdict),
+        None => format!("verdict: another outcome was answered {:?}, and doesn't show: {rows}", second.answer),
+    })
+}
+
+fn against_key(measured: &Measured, says: &Says, facts: &Facts) -> Option<String> {
+    if facts.key_on_write == KeyOnWrite::None || measured.lag.ms.is_none() {
+        return None;
+    }
+    if says.key_on_write == Some(KeyOnWrite::None) {
+        let (before, after) = (measured.twice.rows_before, measured.twice.rows_after);
+        return Some(format!(
+            "key_on_write: a repeat under the same id made a row of its own ({before} became {after})"
+        ));
+    }
+    let at_once = &measured.at_once;
+    (at_once.rows > 1)
+        .then(|| format!("key_on_write: {} writers at once made {} rows under one id", at_once.writers, at_once.rows))
+}
+
+fn against_visible(measured: &Measured, facts: &Facts) -> Option<String> {
+    let lag = &measured.lag;
+    let Some(ms) = lag.ms else {
+        return (facts.marker.level <= MarkerLevel::M3)
+            .then(|| format!("visible: a write didn't show within {} s", lag.within_ms.div_ceil(1000)));
+    };
+    let (believed, most_ms) = match facts.visible {
+        Visible::AtOnce => ("at once".to_owned(), 0),
+        Visible::AfterJob => ("once its job has ended".to_owned(), 0),
+        Visible::Later(stated_ms) => (format!("after about {stated_ms} ms"), stated_ms.saturating_mul(LAGS)),
+    };
+    (ms > most_ms).then(|| format!("visible: believed {believed}, measured after {ms} ms"))
+}
+
+fn against_marker(measured: &Measured, says: &Says, facts: &Facts) -> Option<String> {
+    // Where nothing shows, `visible` says so.
+    let expected = facts.marker.level <= MarkerLevel::M3 && measured.lag.ms.is_some();
+    (expected && !says.marker).then(|| {
+        let came = |came: MarkerCame| match came {
+            MarkerCame::Whole => "whole",
+            MarkerCame::Mangled => "changed",
+            MarkerCame::Lost => "not at all",
+        };
+        let plain = format!("marker: it came back {} from a short text", came(measured.marker));
+        match &measured.text {
+            Some(Text { marker, chars, .. }) => {
+                format!("{plain}, {} behind {chars} characters of every kind", came(*marker))
+            }
+            None => plain,
+        }
+    })
+}
+
+fn against_bulk(measured: &Measured) -> Option<String> {
+    let bad = measured.bad_item.as_ref()?;
+    if bad.answer == Answer::Taken && !bad.bad_stored && measured.lag.ms.is_some() {
+        return Some("bulk: an entry for a case that doesn't exist was taken, and is not there".to_owned());
+    }
+    // What is refused is sent again, in halves.
+    (bad.answer.is_refused() && bad.stored > 0).then(|| {
+        format!("bulk: a batch that was refused is there in part: {} of {} good entries", bad.stored, bad.good)
+    })
+}
+
+/// Differences that can neither double nor lose an outcome.
+pub fn notes(measured: &Measured, facts: &Facts) -> Vec<String> {
+    let says = Says::of(measured);
+    let mut notes = Vec::new();
+    let mut note = |holds: bool, what: String| {
+        if holds {
+            notes.push(what);
+        }
+    };
+    let at_once = &measured.at_once;
+    let replaces = matches!(says.verdict, Some(VerdictRule::Replaces | VerdictRule::ReplacesLatest));
+    let rows = format!("{} writers at once made {} rows of one case: one writer only", at_once.writers, at_once.rows);
+    note(replaces && at_once.rows > 1, rows);
+    let keyed = says.key_on_write.filter(|key| *key != KeyOnWrite::None);
+    if let Some(key) = keyed {
+        note(key != facts.key_on_write, format!("key_on_write: believed {:?}, measured {key:?}", facts.key_on_write));
+        let same_id = &measured.same_id;
+        let swallowed = same_id.answer.is_taken() && same_id.show_second == 0;
+        note(swallowed, "another payload under the same id is taken and not shown".to_owned());
+    }
+    let seen = Some(facts.bulk.atomic);
+    note(
+        says.atomic.is_some() && says.atomic != seen,
+        format!("bulk.atomic: measured {:?}", says.atomic == Some(true)),
+    );
+    note(facts.repair.delete && says.delete == Some(false), "one row can't be deleted here".to_owned());
+    note(facts.repair.amend && says.amend == Some(false), "one row can't be changed here".to_owned());
+    note(!facts.cycle_unique && says.cycle_unique, "a second cycle of the same name is refused".to_owned());
+    let whole = |text: &Text| text.markup && text.line_breaks && text.beyond_ascii && text.end;
+    let changed = measured.text.as_ref().is_some_and(|text| !whole(text));
+    note(measured.lag.ms.is_some() && changed, "texts come back changed".to_owned());
+    note(measured.text.is_none(), "a text of every kind could not be tried: it was refused".to_owned());
+    notes
+}
+
+/// The strategies of the product that the measurement supports.
+pub(super) fn allows(measured: &Measured, facts: &Facts) -> Vec<Strategy> {
+    let says = Says::of(measured);
+    let repeat_is_harmless =
+        measured.lag.ms.is_some() && measured.twice.rows_after <= measured.twice.rows_before.max(1);
+    let supported = |strategy: &Strategy| match strategy {
+        Strategy::Idempotent => {
+            facts.key_on_write != KeyOnWrite::None && repeat_is_harmless && measured.at_once.rows <= 1
+        }
+        Strategy::Reconcile => says.marker && says.visible_ms.is_some(),
+        Strategy::Replace => {
+            let replaces = matches!(says.verdict, Some(VerdictRule::Replaces | VerdictRule::ReplacesLatest));
+            replaces && repeat_is_harmless
+        }
+        // Cycles were made and ended.
+        Strategy::Container => true,
+    };
+    facts.strategies.iter().copied().filter(supported).collect()
+}
+
+/// Whether a strategy may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    /// It may.
+    Granted,
+    /// It may, and people are told.
+    Warned(String),
+    /// It may not.
+    Refused(String),
+}
+
+/// Whether a strategy may be used on a product, given the last probe of it, if there is one.
+///
+/// A probe that contradicts what the adapter believes now refuses everything. `replace` needs a probe that confirms it:
+/// without one it warns, and under `strict` it is refused.
+pub fn leave(strategy: Strategy, probed: Option<&Probed>, facts: &Facts, strict: bool) -> Leave {
+    let unprobed = format!("no probe has confirmed {strategy} on this target: run `tallyonce probe`");
+    let Some(probed) = probed else {
+        return match strategy {
+            Strategy::Replace if strict => Leave::Refused(unprobed),
+            Strategy::Replace => Leave::Warned(unprobed),
+            Strategy::Idempotent | Strategy::Reconcile | Strategy::Container => Leave::Granted,
+        };
+    };
+    if probed.kind != facts.kind {
+        return Leave::Refused(format!("the probe is of {}, and the target is {}", probed.kind, facts.kind));
+    }
+    // Not those of its time: the adapter may believe something else by now.
+    let contradictions = contradictions(&probed.measured, facts);
+    if !contradictions.is_empty() {
+        let (at, what) = (&probed.at, contradictions.join("; "));
+        return Leave::Refused(format!("the probe of {at} contradicts what is known of the product: {what}"));
+    }
+    if allows(&probed.measured, facts).contains(&strategy) {
+        return Leave::Granted;
+    }
+    Leave::Refused(format!("what the probe of {} saw does not support {strategy}", probed.at))
+}

@@ -1,0 +1,12 @@
+//! Audit, repair and probe over a product that may not be what its adapter believes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]
+
+mod audit;
+mod given;
+mod histories;
+mod probe;
+mod product;
+mod repair;
+#[path = "../forward/world.rs"]
+#[allow(dead_code, reason = "shared with the tests of forwarding, which let processes die")]
+mod world;

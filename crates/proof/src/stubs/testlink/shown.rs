@@ -1,0 +1,33 @@
+//! How `TestLink` shows what it holds. Must not change anything.
+
+use serde_json::{Value, json};
+
+use super::{Build, Case, Execution, PLAN, PREFIX};
+use crate::stubs::Row;
+
+/// PHP says nothing as an empty text.
+pub(super) fn none_as_text(rows: &[Value]) -> Value {
+    if rows.is_empty() { json!("") } else { json!(rows) }
+}
+
+pub(super) fn shown_build(build: &Build) -> Value {
+    let open = u8::from(build.open).to_string();
+    json!({ "id": build.id.to_string(), "name": build.name, "notes": "", "active": "1", "is_open": open })
+}
+
+pub(super) fn shown_case(number: u64, case: &Case) -> Value {
+    json!({
+        "tcase_id": (number + 100).to_string(), "tcase_name": case.name, "name": case.name, "version": "1",
+        "external_id": number.to_string(), "full_external_id": format!("{PREFIX}-{number}"),
+    })
+}
+
+pub(super) fn shown_execution(row: &Row<Execution>) -> Value {
+    let at = jiff::Timestamp::from_millisecond(row.data.at_ms).unwrap_or_default();
+    json!({
+        "id": row.id.to_string(), "build_id": row.data.build.to_string(), "status": row.data.status,
+        "notes": row.data.notes, "execution_ts": at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        "testplan_id": PLAN.to_string(), "platform_id": row.data.platform.to_string(), "execution_type": "2",
+        "tcversion_id": (row.data.case + 200).to_string(), "tcversion_number": "1",
+    })
+}

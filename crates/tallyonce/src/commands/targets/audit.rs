@@ -1,0 +1,138 @@
+//! `tallyonce audit`: what a cycle of a target holds twice, or lacks. Must not judge.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use delivery::SystemClock;
+use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Line};
+use rand::rngs::StdRng;
+use serde::Serialize;
+
+use super::{Desk, There, cycles_there, gave_up, patience};
+use crate::cli::{AuditArgs, AuditFormat, ThereArgs};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::forward::Forwarding;
+use crate::settings::push::DEADLINE;
+
+/// What was found, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct AuditObject<'a> {
+    target: &'a str,
+    kind: &'static str,
+    cycle: &'a str,
+    clean: bool,
+    audits: &'a [Audit],
+}
+
+/// Reads, judges and prints. Exit 1 if anything is wrong.
+///
+/// # Errors
+/// It can't be read.
+pub(crate) async fn audit(args: AuditArgs, desk: Desk<'_>) -> Result<Exit, Failure> {
+    let forwarding = desk.open(&args.there.target)?;
+    let audits = all(&forwarding, &args.there, &desk).await?;
+    let clean = audits.iter().all(Audit::is_clean);
+    let format = if args.json { AuditFormat::Json } else { args.format };
+    match format {
+        AuditFormat::Json => desk.output.object(&AuditObject {
+            target: args.there.target.as_str(),
+            kind: forwarding.target().settings.kind.word(),
+            cycle: &args.there.cycle,
+            clean,
+            audits: &audits,
+        }),
+        AuditFormat::Csv => desk.output.result(&csv(&audits)),
+        AuditFormat::Text => desk.output.result(&text(&audits)),
+    }
+    Ok(if clean { Exit::Success } else { Exit::Found })
+}
+
+/// One audit for each cycle there.
+pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'_>) -> Result<Vec<Audit>, Failure> {
+    let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
+    let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE));
+    let mut options = AuditOptions::new(forwarding.adapter().facts().verdict);
+    if let Some(window) = args.window {
+        options.window_ms = millis(window);
+    }
+    let mut audits = Vec::new();
+    for There { wanted, intents } in cycles_there(forwarding, args).await? {
+        let audit = Audit::of(forwarding.adapter(), &wanted, intents.as_deref(), options, &mut patience).await;
+        audits.push(audit.map_err(|error| failure(args, error))?);
+    }
+    Ok(audits)
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn failure(args: &ThereArgs, error: AuditError) -> Failure {
+    match error {
+        AuditError::Unread(why) => gave_up(&args.target, &why),
+        AuditError::NoCycle { .. } => Failure::nothing_there(
+            format!("{}: {error}", args.target),
+            "Name a cycle that was pushed to from here, or the product's own id of one.",
+        ),
+        AuditError::Ledger { .. } => {
+            Failure::machine(format!("{}: {error}", args.target), "Look at the ledger: tallyonce check-store.")
+        }
+    }
+}
+
+pub(super) fn text(audits: &[Audit]) -> String {
+    let mut text = String::new();
+    for audit in audits {
+        for cycle in &audit.cycles {
+            let closed = if cycle.closed { ", closed" } else { "" };
+            let _ = writeln!(text, "cycle {} ({:?}): {} rows{closed}", cycle.cycle, cycle.name, cycle.rows);
+        }
+        let mut number = 0;
+        for line in audit.lines() {
+            if line.number != number {
+                number = line.number;
+                let _ = writeln!(text, "{} {}: {}", line.finding, line.case, line.evidence);
+            }
+            if !line.row.is_empty() || !line.marker.is_empty() {
+                let shown: String = line.text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
+                let _ = writeln!(text, "  row {} {} {} {} {shown:?}", line.row, line.at, line.status, line.marker);
+            }
+        }
+        let c = audit.counts;
+        let _ = writeln!(
+            text,
+            "{} cases, {} rows: {} doubled, {} likely doubled, {} missing, {} unknown to the ledger, {} with a changed \
+             marker; {} cases executed again",
+            c.cases,
+            c.rows,
+            c.doubled_rows,
+            c.likely_doubled_rows,
+            c.missing,
+            c.orphans,
+            c.mangled,
+            c.re_executed_cases
+        );
+    }
+    let verdict = if audits.iter().all(Audit::is_clean) { "clean" } else { "not clean" };
+    let _ = writeln!(text, "{verdict}");
+    text
+}
+
+fn csv(audits: &[Audit]) -> String {
+    let mut text = String::from("finding,number,case,cycle,row,at,status,marker,text,evidence\n");
+    for line in audits.iter().flat_map(Audit::lines) {
+        let Line { finding, number, case, cycle, row, at, status, marker, text: shown, evidence } = line;
+        let number = number.to_string();
+        let fields = [finding, &number, &case, &cycle, &row, &at, &status, &marker, &shown, &evidence].map(quoted);
+        let _ = writeln!(text, "{}", fields.join(","));
+    }
+    text
+}
+
+/// RFC 4180, and nothing that a spreadsheet takes for a formula.
+fn quoted(field: &str) -> String {
+    let field =
+        if field.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{field}") } else { field.to_owned() };
+    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
+}

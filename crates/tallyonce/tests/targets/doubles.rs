@@ -1,0 +1,60 @@
+//! Doubles that somebody else left: found, shown, mended, and clean afterwards; and products that do otherwise than is known.
+
+use proof::stubs::testrail::Options;
+use proof::stubs::{Repeat, Rule, Stamp, Stub, TestRail};
+use serde_json::Value;
+
+use crate::site::{Folder, config, rail};
+
+fn json(finished: &proof::spawn::Finished) -> Value {
+    serde_json::from_str(finished.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {finished}"))
+}
+
+#[test]
+fn a_batch_that_another_client_sent_twice_is_found_and_marked() {
+    let (stub, folder, names) = rail();
+    let run = {
+        let mut vendor = stub.vendor();
+        let cases: Vec<u64> = names.iter().map(|name| name[1..name.find(' ').unwrap()].parse().unwrap()).collect();
+        let run = vendor.add_run("by another client", &cases);
+        for second in 0..2 {
+            for (at, case) in cases.iter().enumerate() {
+                let unix_ms = 1_790_000_000_000 + second * 5000 + at as i64;
+                vendor.foreign_result(Stamp { unix_ms, ..Stamp::default() }, run, *case, 1, "it is green").unwrap();
+            }
+        }
+        run.to_string()
+    };
+    let found = folder.run(&["audit", "there", "--cycle", &run, "--json"]).output().unwrap();
+    assert_eq!(found.code, Some(1), "{found}");
+    assert_eq!(json(&found)["audits"][0]["counts"]["likely_doubled_rows"], names.len(), "{found}");
+    // Nothing is touched without being asked for.
+    let plan = folder.run(&["repair", "there", "--cycle", &run, "--json"]).output().unwrap();
+    assert_eq!(json(&plan)["applied"], false);
+    let before = stub.ledger().count();
+    let mended = folder.run(&["repair", "there", "--cycle", &run, "--likely", "--apply", "--json"]).output().unwrap();
+    assert_eq!(mended.code, Some(0), "{mended}");
+    assert_eq!(stub.ledger().count(), before, "TestRail deletes no result: repeats are marked");
+    let record = std::fs::read_to_string(folder.path(".tallyonce/repaired-there.jsonl")).unwrap();
+    assert_eq!(record.lines().count(), names.len());
+    let clean = folder.run(&["audit", "there", "--cycle", &run]).output().unwrap();
+    assert_eq!(clean.code, Some(0), "{clean}");
+    let again = folder.run(&["repair", "there", "--cycle", &run, "--likely", "--apply"]).output().unwrap();
+    assert_eq!(again.code, Some(0), "{again}");
+}
+
+#[test]
+fn a_probe_measures_and_finds_a_lie() {
+    for (rule, lies) in [(Rule::honest(Repeat::Append), false), (Rule::honest(Repeat::Replace), true)] {
+        let mut vendor = TestRail::new(Options { rate: None, ..Options::default() });
+        let cases = [vendor.add_case("first", None), vendor.add_case("second", None)].map(|case| case.to_string());
+        vendor.results.rule = rule;
+        let stub = Stub::start(vendor).unwrap();
+        let folder = Folder::new(&config(&stub, "testrail", "1", "user = \"bot@example.com\"\n"));
+        let probe = ["probe", "there", "--json", "--case", &cases[0], "--case", &cases[1]];
+        let probed = folder.run(&probe).output().unwrap();
+        assert_eq!(probed.code, Some(i32::from(lies)), "{probed}");
+        assert_eq!(json(&probed)["contradicts"].as_array().unwrap().is_empty(), !lies, "{probed}");
+        assert!(folder.path(".tallyonce/probe-there.json").exists());
+    }
+}

@@ -1,0 +1,79 @@
+//! Wrong use and refusals: said in words that help, with the right code, and nothing is lost by them.
+
+use proof::stubs::{Fault, Plan, RetryAfter, Select};
+
+use crate::site::{CASES, Folder, rail, report};
+
+#[test]
+fn a_target_that_nobody_describes_is_named_with_those_that_are() {
+    let (_stub, folder, _) = rail();
+    let unknown = folder.run(&["push", "report.xml", "--to", "elsewhere", "--run", "7"]).output().unwrap();
+    assert_eq!(unknown.code, Some(2), "{unknown}");
+    assert!(unknown.stderr.contains("has no [target.elsewhere] (there are there)"), "{unknown}");
+    let bare = Folder::new("");
+    std::fs::remove_file(bare.path("tallyonce.toml")).unwrap();
+    bare.write("report.xml", &report(&["a".to_owned()], &[]));
+    let none = bare.run(&["push", "report.xml", "--to", "there", "--run", "7"]).output().unwrap();
+    assert_eq!(none.code, Some(2), "{none}");
+    assert!(none.stderr.contains("no file describes a target there"), "{none}");
+}
+
+#[test]
+fn credentials_are_variables_that_have_to_be_set() {
+    let (_stub, folder, _) = rail();
+    let unset = folder.pushing(&[]).env("TARGET_TOKEN", "").output().unwrap();
+    assert_eq!(unset.code, Some(2), "{unset}");
+    assert!(unset.stderr.contains("target.there.token names the variable TARGET_TOKEN, which is not set"), "{unset}");
+    let wrong = folder.pushing(&[]).env("TARGET_TOKEN", "another").output().unwrap();
+    assert_eq!(wrong.code, Some(4), "{wrong}");
+    assert!(!wrong.stderr.contains("another") && !wrong.stdout.contains("another"), "{wrong}");
+    // Once they are mended, nothing is lost.
+    let (right, _) = folder.push(&[]);
+    assert_eq!(right.code, Some(0), "{right}");
+}
+
+#[test]
+fn an_unknown_key_of_a_target_is_an_error() {
+    let (_stub, folder, _) = rail();
+    let text = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
+    folder.write("tallyonce.toml", &format!("{text}siute = 3\n"));
+    let (typo, _) = folder.push(&[]);
+    assert_eq!(typo.code, Some(2), "{typo}");
+    assert!(typo.stderr.contains("unknown key siute"), "{typo}");
+}
+
+#[test]
+fn what_has_no_case_is_listed_and_the_rest_is_written() {
+    let (stub, folder, mut names) = rail();
+    names.push("C9999 is nowhere".to_owned());
+    names.push("nobody knows it".to_owned());
+    folder.write("report.xml", &report(&names, &[]));
+    let (partly, json) = folder.push(&[]);
+    assert_eq!(partly.code, Some(6), "{partly}");
+    assert_eq!(json["forward"]["refused"].as_array().unwrap().len(), 2, "{json:#}");
+    assert_eq!(stub.ledger().count(), CASES);
+}
+
+#[test]
+fn a_stale_attempt_is_left_out_and_said() {
+    let (stub, folder, names) = rail();
+    let (first, _) = folder.push(&["--attempt", "2"]);
+    assert_eq!(first.code, Some(0), "{first}");
+    std::fs::remove_dir_all(folder.path(".tallyonce")).unwrap();
+    folder.write("report.xml", &report(&names, &[0, 1, 2, 3]));
+    let (stale, json) = folder.push(&["--attempt", "1"]);
+    assert_eq!(stale.code, Some(0), "{stale}");
+    assert_eq!(json["forward"]["flags"], serde_json::json!(["stale"]), "{json:#}");
+    assert_eq!(stub.ledger().count(), CASES);
+}
+
+#[test]
+fn a_rate_limit_is_kept_to() {
+    let (stub, folder, _) = rail();
+    let limit = Fault::Refused { status: 429, retry_after: RetryAfter::Seconds(1) };
+    stub.set_plan(Plan::on(Select::any().first(3), limit));
+    let (done, _) = folder.push(&[]);
+    assert_eq!(done.code, Some(0), "{done}");
+    assert!(done.stderr.contains("429"), "{done}");
+    assert_eq!(stub.ledger().count(), CASES);
+}
