@@ -200,7 +200,7 @@ async fn notes_that_the_product_changes_still_hold_the_marker() {
     target.write(&build, std::slice::from_ref(&wild)).await.unwrap();
     let rows = target.rows(&build, &[wild.case.clone()]).await.unwrap();
     assert_eq!(rows[0].marker, Found::Whole(wild.marker));
-    stub.set_quirks(Quirks { damage: vec![Damage::CutTo(40)], ..Quirks::default() });
+    stub.set_quirks(Quirks { damage: vec![Damage::CutTo(50)], ..Quirks::default() });
     target.write(&build, &entries).await.unwrap();
     assert_eq!(target.rows(&build, &[wild.case]).await.unwrap()[1].marker, Found::Mangled);
 }
