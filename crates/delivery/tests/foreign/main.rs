@@ -13,19 +13,16 @@ mod generic;
 mod generic_keys;
 mod given;
 mod guides;
-<<<<<<< HEAD
+mod jira;
+mod keyed;
 mod kiwi;
 mod kiwi_live;
 mod live;
 mod nitrate_live;
-mod testlink;
-=======
-mod jira;
-mod keyed;
 mod qase;
 mod reportportal;
+mod testlink;
 mod testmo;
->>>>>>> main
 mod testrail;
 mod xray_cloud;
 mod xray_server;
