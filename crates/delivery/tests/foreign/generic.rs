@@ -125,9 +125,16 @@ async fn all_pages_are_read_whichever_way_the_list_goes_on() {
             json!({"path": format!("{path}?limit=10"), "next": "link", "total-at": "/total", "next-at": "/link"}),
             false,
         ),
+        (
+            "ending pages",
+            json!({"path": format!("{path}?page={{page}}&limit=10"), "next": "page", "first-page": 0, "total-at": "/total"}),
+            false,
+        ),
     ];
     for (name, keys, offset) in ways {
         let stub = stub();
+        stub.vendor().first_page = keys.get("first-page").and_then(Value::as_u64).unwrap_or(1);
+        stub.vendor().pages_end = name == "ending pages";
         for n in 0..45 {
             stub.vendor().foreign(Stamp::default(), "7", &format!("case {n}"));
         }
