@@ -7,6 +7,7 @@ pub mod history;
 pub mod kill;
 pub mod oracle;
 pub mod proxy;
+pub mod rigs;
 pub mod rng;
 pub mod spawn;
 pub mod stubs;

@@ -1,5 +1,6 @@
-//! Keeps pushes once: the `Store` trait, its engines, migrations, the check of a store, and the suite that every engine
-//! passes. Must not know HTTP, report formats or vendors, and must not decide: it asks `domain::protocol`.
+//! Keeps pushes once, and what was forwarded of them: the traits `Store` and `Ledger`, engines, migrations, the check of a
+//! store, and the suite that every engine passes. Must not know HTTP, report formats or vendors, and must not decide: it
+//! asks `domain::protocol`.
 
 mod api;
 mod codec;
@@ -7,6 +8,7 @@ mod codec;
 pub mod conformance;
 mod cursor;
 mod error;
+mod ledger;
 mod memory;
 mod receipts;
 mod sqlite;
@@ -19,6 +21,7 @@ pub use api::{
     Absent, Answer, Damage, Found, Now, Promoted, Promotion, Recorded, RecordedAt, Refused, RoundAction, Store,
 };
 pub use error::StoreError;
+pub use ledger::{Advanced, IntentQuery, Ledger};
 pub use memory::MemoryStore;
 #[cfg(feature = "failpoints")]
 pub use sqlite::FAIL_POINTS;

@@ -71,6 +71,13 @@ pub trait Adapter: Debug + Send + Sync {
     /// Complete, whatever pages the product gives them in.
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble>;
 
+    /// How many outcomes of exactly this batch the cycle holds, on a product that counts outcomes and lists none. `None`
+    /// where [`Adapter::rows`] lists them.
+    async fn count(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Option<u64>, Trouble> {
+        let _ = (cycle, batch);
+        Ok(None)
+    }
+
     /// Writes a batch of at most [`super::Bulk::items_max`] entries. On a product that replaces, only what is replaced.
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble>;
 

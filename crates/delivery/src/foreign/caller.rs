@@ -183,6 +183,14 @@ impl Caller {
     /// # Errors
     /// By class. A reading without an answer is [`Trouble::Unknown`] too: nothing is known, and nothing was changed.
     pub async fn call(&self, call: Call, words: impl Fn(&Answer) -> Option<String>) -> Result<Answer, Trouble> {
+        judge(self.ask(call).await?, words)
+    }
+
+    /// One call, and its answer whatever it says: for products whose status alone doesn't tell their errors apart.
+    ///
+    /// # Errors
+    /// There was no whole answer.
+    pub async fn ask(&self, call: Call) -> Result<Answer, Trouble> {
         if let Some(pace) = &self.pace {
             pace.turn().await;
         }
@@ -197,10 +205,7 @@ impl Caller {
             body: call.body,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        match self.http.send(request).await {
-            Ok(answer) => judge(answer, words),
-            Err(failure) => Err(of_failure(&failure)),
-        }
+        self.http.send(request).await.map_err(|failure| of_failure(&failure))
     }
 }
 

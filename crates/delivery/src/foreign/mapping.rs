@@ -59,6 +59,22 @@ fn is_id(word: &str, shape: IdShape) -> bool {
     number.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The number behind `PREFIX-` in a text, where both together stand alone: `TC-12`, `[TC-12]`, `TC-12_adds`.
+pub(crate) fn number_after(prefix: &str, text: &str) -> Option<u64> {
+    let head = format!("{prefix}-");
+    text.match_indices(&head).find_map(|(at, _)| {
+        if text[..at].ends_with(char::is_alphanumeric) {
+            return None;
+        }
+        let rest = &text[at + head.len()..];
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        if rest[digits..].starts_with(char::is_alphanumeric) {
+            return None;
+        }
+        rest[..digits].parse().ok()
+    })
+}
+
 /// What [`fold`] needs of the push.
 #[derive(Debug, Clone, Copy)]
 pub struct Fold<'a> {
@@ -138,6 +154,16 @@ mod tests {
         assert_eq!(ids_in("@SHOP-12 SHOP-13_adds (A_B1-7)", IdShape::Dashed("")), ["SHOP-12", "SHOP-13", "A_B1-7"]);
         assert_eq!(ids_in("shop-12 SHOP-T12 UTF-8x 1A-2", IdShape::Dashed("")), Vec::<String>::new());
         assert_eq!(ids_in("[P-T5] P-5", IdShape::Dashed("T")), ["P-T5"]);
+    }
+
+    #[test]
+    fn numbers_are_found_behind_their_prefix_alone() {
+        for text in ["TC-12", "adds [TC-12]", "test_TC-12_adds", "TC-x TC-12, TC-13"] {
+            assert_eq!(number_after("TC", text), Some(12), "{text}");
+        }
+        for text in ["ATC-12", "TC-12b", "TC12", "TC-", "tc-12", "TC-99999999999999999999"] {
+            assert_eq!(number_after("TC", text), None, "{text}");
+        }
     }
 
     fn outcome(name: &str, status: Status) -> Outcome {

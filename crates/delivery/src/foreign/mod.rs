@@ -13,10 +13,12 @@ mod forward;
 pub mod kinds;
 mod mapping;
 mod options;
+mod paging;
 pub mod patience;
 pub mod probe;
 pub mod repair;
 mod settings;
+mod text;
 mod trouble;
 
 pub use adapter::{Adapter, Closing, JobEnd, Written};

@@ -108,6 +108,14 @@ pub fn json(answer: &Answer) -> Result<Value, Trouble> {
     serde_json::from_slice(&answer.body).map_err(|_| Trouble::Unknown(in_words(answer)))
 }
 
+/// What went wrong with a question before anything was written: the answer is missing, and no effect is in doubt.
+pub(crate) fn before_writing(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Unknown(what) => Trouble::NotSent(Cause::new(what)),
+        other => other,
+    }
+}
+
 fn wait_ms(answer: &Answer) -> u64 {
     // Some products always send 0.
     retry_after_ms(&answer.headers).map_or(WAIT_MS, |ms| ms.clamp(1000, WAIT_MS_MAX))

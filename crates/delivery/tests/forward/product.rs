@@ -40,6 +40,7 @@ struct State {
     cycles: Vec<(CycleId, String)>,
     rows: BTreeMap<CycleId, Vec<Stored>>,
     late: Vec<(u64, CycleId, Vec<Entry>, bool)>,
+    closed: BTreeMap<CycleId, Closing>,
     next: u64,
 }
 
@@ -105,6 +106,16 @@ impl Product {
         self.due();
         let state = self.state.lock().unwrap();
         state.rows.values().flatten().map(|row| (row.entry.case.clone(), row.entry.marker)).collect()
+    }
+
+    /// Rows of the containers that count.
+    pub(crate) fn published(&self) -> (usize, Vec<(CaseId, Marker)>) {
+        self.due();
+        let state = self.state.lock().unwrap();
+        let complete: Vec<&CycleId> =
+            state.closed.iter().filter(|(_, why)| **why == Closing::Complete).map(|(cycle, _)| cycle).collect();
+        let rows = complete.iter().filter_map(|cycle| state.rows.get(*cycle)).flatten();
+        (complete.len(), rows.map(|row| (row.entry.case.clone(), row.entry.marker)).collect())
     }
 
     pub(crate) fn cycles(&self) -> usize {
@@ -281,7 +292,9 @@ impl Adapter for Product {
         Ok(())
     }
 
-    async fn close_cycle(&self, _: &CycleId, _: Closing) -> Result<(), Trouble> {
+    async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {
+        self.world.may_die().await;
+        self.state.lock().unwrap().closed.insert(cycle.clone(), why);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use delivery::Clock as _;
-use delivery::foreign::{CaseId, Halt, KeyOnWrite, VerdictRule};
+use delivery::foreign::{CaseId, Halt, KeyOnWrite, Strategy, VerdictRule};
 use domain::Status;
 use domain::intent::{Flag, IntentState};
 use domain::marker::Marker;
@@ -77,6 +77,63 @@ async fn one(seed: u64, tally: &mut Tally) {
         *tally.faults.entry(*fault).or_default() += met;
     }
     assert!(done.cycle.is_some());
+}
+
+/// The same with a container for each try.
+async fn contained(seed: u64, deaths: &mut u64) {
+    let world = Arc::new(World::new(seed));
+    let mut facts = facts(VerdictRule::Appends, KeyOnWrite::None);
+    facts.strategies = &[Strategy::Container];
+    let product = Product::new(&world, facts);
+    *product.storm.lock().unwrap() = 2 + world.below(6);
+    let mut book = MemoryBook::new(&world);
+    let count = 1 + world.below(9);
+    let outcomes: Vec<_> = (0..count).map(|n| outcome(&format!("case{n}"), Status::Passed)).collect();
+    let mut ended = false;
+    for life in 0..60_u64 {
+        if life > 25 {
+            *product.storm.lock().unwrap() = 0;
+        }
+        world.light(if life < 20 && world.below(2) == 0 { world.below(40) as i64 } else { -1 });
+        match forward(&world, &product, &book, load("run:7", Some(1), outcomes.clone()), 3_600_000).await {
+            Some(Ok(done)) if done.is_settled() => {
+                ended = true;
+                break;
+            }
+            // So many containers were given up that a person is asked: said, and not counted.
+            Some(Ok(_)) => return,
+            Some(Err(Halt::Over(_))) => {}
+            Some(Err(other)) => panic!("seed {seed}: {other:?}"),
+            None => {
+                *deaths += 1;
+                book.bury();
+                if world.below(4) == 0 {
+                    world.sleep(61_000).await;
+                    book = MemoryBook::new(&world);
+                }
+            }
+        }
+    }
+    assert!(ended, "seed {seed}: it never ends");
+    world.sleep(2 * 7_200_000).await;
+    let (containers, mut rows) = product.published();
+    if containers != 1 {
+        println!("{:?} {:?}", book.intents(), product);
+    }
+    let recorded = rows.len() as u64;
+    rows.sort();
+    rows.dedup();
+    assert_eq!((containers, recorded, rows.len() as u64), (1, count, count), "seed {seed}");
+}
+
+#[test]
+fn one_container_counts_and_holds_every_outcome_once() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut deaths = 0;
+    for seed in 0..pushes() / 4 {
+        runtime.block_on(contained(seed, &mut deaths));
+    }
+    assert!(deaths > pushes() / 16, "{deaths}");
 }
 
 fn judge(seed: u64, product: &Product, book: &MemoryBook, count: u64, tally: &mut Tally) {

@@ -53,11 +53,15 @@ impl Binary {
 }
 
 /// All that a child inherits: where programs, home and temporary files are. Not the variables of the CI that
-/// happens to run the tests, which would change keys. And the mutant, in builds for proving. (The one place here that
-/// reads the environment.)
-fn clean_environment() -> Vec<(&'static str, OsString)> {
-    ["PATH", "HOME", "TMPDIR", "TALLYONCE_MUTANT"]
-        .into_iter()
-        .filter_map(|name| Some((name, std::env::var_os(name)?)))
+/// happens to run the tests, which would change keys. And the mutant, in builds for proving.
+fn clean_environment() -> Vec<(String, OsString)> {
+    inherited(|name| ["PATH", "HOME", "TMPDIR", "TALLYONCE_MUTANT"].contains(&name))
+}
+
+/// The wanted variables, of those that this process was given. (The one place here that reads the environment.)
+pub(crate) fn inherited(wanted: impl Fn(&str) -> bool) -> Vec<(String, OsString)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| wanted(name))
         .collect()
 }

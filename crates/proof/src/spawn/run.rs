@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -26,14 +26,30 @@ pub struct Run {
     args: Vec<OsString>,
     env: Vec<(String, OsString)>,
     folder: Option<PathBuf>,
-    input: Option<Vec<u8>>,
+    input: Input,
     timeout: Duration,
+}
+
+/// What the child reads from standard input.
+#[derive(Debug, Clone)]
+enum Input {
+    Empty,
+    Given(Vec<u8>),
+    /// Nothing, and no end either for as long as it is held.
+    Open,
 }
 
 impl Run {
     /// This binary, without arguments, in the current folder, with empty input, for at most a minute.
     pub fn new(binary: &Binary) -> Self {
-        Self { binary: binary.clone(), args: Vec::new(), env: Vec::new(), folder: None, input: None, timeout: PATIENCE }
+        Self {
+            binary: binary.clone(),
+            args: Vec::new(),
+            env: Vec::new(),
+            folder: None,
+            input: Input::Empty,
+            timeout: PATIENCE,
+        }
     }
 
     /// Adds one argument.
@@ -68,7 +84,14 @@ impl Run {
 
     /// Standard input.
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
-        self.input = Some(input.into());
+        self.input = Input::Given(input.into());
+        self
+    }
+
+    /// Standard input that has no end before [`Running`] is waited for or dropped, or this process dies: for a child
+    /// that is to end with it, however that comes.
+    pub fn open_input(mut self) -> Self {
+        self.input = Input::Open;
         self
     }
 
@@ -89,7 +112,7 @@ impl Run {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        let input = if self.input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let input = if matches!(self.input, Input::Empty) { Stdio::null() } else { Stdio::piped() };
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().with_context(|| format!("start {}", self.binary.path().display()))?;
         let capture = Capture::default();
@@ -99,11 +122,14 @@ impl Run {
         if let Some(err) = child.stderr.take() {
             capture.follow(Stream::Err, err);
         }
-        if let (Some(mut pipe), Some(input)) = (child.stdin.take(), self.input.clone()) {
+        let mut held = child.stdin.take();
+        if let Input::Given(input) = self.input.clone()
+            && let Some(mut pipe) = held.take()
+        {
             // On a thread: the child may write before it has read. It may also end early, which is its right.
             std::thread::spawn(move || pipe.write_all(&input));
         }
-        Ok(Running { child, capture, reaped: false })
+        Ok(Running { child, capture, reaped: false, input: held })
     }
 
     /// Runs it to its end, or to the time-out.
@@ -121,6 +147,8 @@ pub struct Running {
     child: Child,
     capture: Capture,
     reaped: bool,
+    /// The child's standard input, held open.
+    input: Option<ChildStdin>,
 }
 
 impl Running {
@@ -195,6 +223,7 @@ impl Running {
     /// # Errors
     /// The system lost it.
     pub fn wait(mut self, timeout: Duration) -> anyhow::Result<Finished> {
+        drop(self.input.take());
         let timed_out = !self.capture.ended(timeout);
         if timed_out {
             self.kill9_all();

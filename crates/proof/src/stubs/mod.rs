@@ -24,21 +24,38 @@
 //! whole vendor in a hundred lines. A stub is believable when the vendor's own client works against it unchanged: see
 //! `rigs/clients` and `tests/stubs/clients.rs`.
 
+pub mod allure;
+pub mod azure;
 mod fault;
+mod jql;
 mod kernel;
 mod message;
+pub mod qase;
 mod quirks;
+pub mod reportportal;
 mod rows;
 mod serve;
 mod shared;
+pub mod testmo;
 pub mod testrail;
 mod vendor;
+pub mod xray;
+pub mod zephyr_cloud;
+pub mod zephyr_server;
 
+pub use allure::Allure;
+pub use azure::Azure;
 pub use fault::{Admin, Fault, JobFate, Plan, RetryAfter, Select, When};
 pub use kernel::{Door, Stub};
 pub use message::{Answer, Part, Request};
+pub use qase::Qase;
 pub use quirks::{Damage, Lag, Limit, Quirks, Rate};
+pub use reportportal::ReportPortal;
 pub use rows::{JobState, Jobs, Repeat, Row, Rows, Rule, Told};
 pub use shared::Event;
+pub use testmo::Testmo;
 pub use testrail::TestRail;
 pub use vendor::{Call, Kind, Ledger, Next, RecordedRow, Stamp, Turn, Vendor};
+pub use xray::{XrayCloud, XrayServer};
+pub use zephyr_cloud::ZephyrCloud;
+pub use zephyr_server::ZephyrServer;

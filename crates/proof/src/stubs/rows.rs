@@ -144,6 +144,11 @@ impl<T: Clone> Rows<T> {
         self.all.iter().find(|row| row.id == id)
     }
 
+    /// The row of this id, to be changed; such a change shows in lists at once.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Row<T>> {
+        self.all.iter_mut().find(|row| row.id == id)
+    }
+
     /// Changes the content of a row; `None` if there is no such row.
     pub fn change(&mut self, id: u64, at: Stamp, change: impl FnOnce(&mut T)) -> Option<&Row<T>> {
         let row = self.all.iter_mut().find(|row| row.id == id)?;

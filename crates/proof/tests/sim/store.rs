@@ -5,15 +5,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::intent::{Intent, IntentState};
 use domain::listing::{
     CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
 };
+use domain::marker::WriteId;
 use domain::round::RoundChoice;
 use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use futures_util::future::BoxFuture;
 use store::{
-    Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, Lifetime, MemoryStore, Now, Promoted,
-    Promotion, Put, Recorded, RoundAction, StagingReport, Store, StoreError,
+    Advanced, Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, IntentQuery, Ledger, Lifetime,
+    MemoryStore, Now, Promoted, Promotion, Put, Recorded, RoundAction, StagingReport, Store, StoreError,
 };
 
 use crate::faults::{Class, Kind, OnStore, Point};
@@ -128,6 +130,54 @@ impl SimStore {
 
     fn durable(&self) -> &MemoryStore {
         &self.sim.durable
+    }
+}
+
+#[async_trait]
+impl Ledger for SimStore {
+    async fn next_turn(&self, target: &str) -> Result<u64, StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> = Box::new(move |store| Box::pin(async move { store.next_turn(&target).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn plan_intents(
+        &self,
+        target: &str,
+        turn: u64,
+        intents: Vec<Intent>,
+    ) -> Result<Option<Vec<Intent>>, StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.plan_intents(&target, turn, intents).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn intents(&self, query: IntentQuery) -> Result<Vec<Intent>, StoreError> {
+        self.read(self.durable().intents(query)).await
+    }
+
+    async fn advance_intent(&self, turn: u64, from: IntentState, intent: Intent) -> Result<Advanced, StoreError> {
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.advance_intent(turn, from, intent).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn cycle_there(&self, target: &str, id: WriteId) -> Result<Option<String>, StoreError> {
+        self.read(self.durable().cycle_there(target, id)).await
+    }
+
+    async fn keep_cycle_there(
+        &self,
+        target: &str,
+        turn: u64,
+        id: WriteId,
+        cycle: Option<String>,
+    ) -> Result<bool, StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.keep_cycle_there(&target, turn, id, cycle).await }));
+        self.write(None, Kind::Other, apply).await
     }
 }
 

@@ -6,6 +6,7 @@
 mod client;
 mod clients;
 mod faults;
+mod jira_products;
 mod quirks;
 mod testrail;
 mod testrail_clients;

@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use domain::intent::{Intent, IntentState};
 use domain::listing::{
     CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
 };
+use domain::marker::WriteId;
 use domain::round::RoundChoice;
 use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use server::{BodyLimits, ServeConfig, ServeError, serve};
 use store::{
-    Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, Lifetime, Now, Promoted, Promotion, Put,
-    Recorded, RoundAction, StagingReport, Store, StoreError,
+    Advanced, Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, IntentQuery, Ledger, Lifetime,
+    Now, Promoted, Promotion, Put, Recorded, RoundAction, StagingReport, Store, StoreError,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -139,6 +141,44 @@ impl Faulty {
             Some(Fault::Panic) => panic!("secret words"),
             None => work.await,
         }
+    }
+}
+
+#[async_trait]
+impl Ledger for Faulty {
+    async fn next_turn(&self, target: &str) -> Result<u64, StoreError> {
+        self.meet(self.inner.next_turn(target)).await
+    }
+
+    async fn plan_intents(
+        &self,
+        target: &str,
+        turn: u64,
+        intents: Vec<Intent>,
+    ) -> Result<Option<Vec<Intent>>, StoreError> {
+        self.meet(self.inner.plan_intents(target, turn, intents)).await
+    }
+
+    async fn intents(&self, query: IntentQuery) -> Result<Vec<Intent>, StoreError> {
+        self.inner.intents(query).await
+    }
+
+    async fn advance_intent(&self, turn: u64, from: IntentState, intent: Intent) -> Result<Advanced, StoreError> {
+        self.meet(self.inner.advance_intent(turn, from, intent)).await
+    }
+
+    async fn cycle_there(&self, target: &str, id: WriteId) -> Result<Option<String>, StoreError> {
+        self.inner.cycle_there(target, id).await
+    }
+
+    async fn keep_cycle_there(
+        &self,
+        target: &str,
+        turn: u64,
+        id: WriteId,
+        cycle: Option<String>,
+    ) -> Result<bool, StoreError> {
+        self.meet(self.inner.keep_cycle_there(target, turn, id, cycle)).await
     }
 }
 

@@ -11,6 +11,7 @@ pub mod cancels;
 pub mod commits;
 pub mod counting;
 pub mod deletion;
+pub mod ledger;
 pub mod listing;
 pub mod one_shots;
 pub mod overlays;
@@ -168,6 +169,19 @@ macro_rules! for_each_conformance_test {
             one_shots::o2_over_a_recorded_push,
             one_shots::what_is_staged_does_not_hold_up_a_repeat,
             one_shots::s3_a_whole_second_leg_is_refused_while_the_first_is_staged,
+            ledger::everything_of_an_intent_comes_back,
+            ledger::planning_again_finds_what_is_kept,
+            ledger::intents_of_another_target_are_not_planned,
+            ledger::an_overtaken_turn_keeps_nothing,
+            ledger::turns_of_targets_are_apart,
+            ledger::a_step_is_kept_from_the_kept_state_alone,
+            ledger::a_step_leaves_what_was_planned,
+            ledger::intents_come_oldest_first,
+            ledger::intents_are_found_by_what_they_are,
+            ledger::a_cycle_there_is_kept_and_forgotten,
+            ledger::of_many_at_once_one_takes_a_step,
+            ledger::turns_taken_at_once_are_all_different,
+            ledger::a_dropped_round_leaves_what_was_forwarded,
         }
     };
 }

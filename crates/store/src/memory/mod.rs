@@ -4,6 +4,7 @@
 mod carry;
 mod check;
 mod items;
+mod ledger;
 mod model;
 mod promote;
 mod read;

@@ -12,6 +12,7 @@ use domain::{
     Push, PushId, PushKey, Receipt, RoundId, RunId, Sender, Variant, WorkflowName,
 };
 
+use super::ledger::Kept;
 use super::stage::Stages;
 use crate::{Absent, RecordedAt, Stored};
 
@@ -29,6 +30,8 @@ pub(super) struct World {
     pub(super) open: BTreeSet<Key>,
     /// Rises with every round.
     pub(super) rounds: u64,
+    /// What forwarders keep. No deletion reaches it.
+    pub(super) ledger: Kept,
 }
 
 impl World {

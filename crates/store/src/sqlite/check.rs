@@ -2,6 +2,7 @@
 //! receipts against what they say. Must go on where something is damaged, and mends only what can be derived.
 
 mod contents;
+mod intents;
 mod orphans;
 mod recount;
 mod repair;
@@ -68,6 +69,8 @@ pub(super) fn check(snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
     report.part("push", contents)?;
     let stages = stages::check(snap, &mut report);
     report.part("stage", stages)?;
+    let intents = intents::check(snap, &mut report);
+    report.part("intent", intents)?;
     Ok(report.found)
 }
 

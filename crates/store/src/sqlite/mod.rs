@@ -13,6 +13,7 @@ mod facts;
 mod history;
 mod items;
 mod known;
+mod ledger;
 mod migrations;
 mod mutants;
 mod parts;

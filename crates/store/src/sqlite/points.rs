@@ -73,6 +73,11 @@ pub const FAIL_POINTS: &[&str] = &[
     "store:drop-round:end-stage",
     "store:drop-round:insert-tombstone",
     "store:drop-round:tombstone-stage",
+    "store:ledger:forget-cycle-there",
+    "store:ledger:insert-intent",
+    "store:ledger:keep-cycle-there",
+    "store:ledger:raise-turn",
+    "store:ledger:update-intent",
     "store:promote:insert-delivery",
     "store:promote:insert-revision",
     "store:promote:promote-push",
@@ -141,6 +146,7 @@ impl Op {
     pub(super) const SET_ROUND: Self = Self("set-round");
     pub(super) const DROP_ROUND: Self = Self("drop-round");
     pub(super) const REPAIR: Self = Self("repair");
+    pub(super) const LEDGER: Self = Self("ledger");
 }
 
 /// A connection inside the writer's transaction, on behalf of one operation.

@@ -1,6 +1,7 @@
 //! What is particular to the store in a file: several processes, durability settings, damage, versions.
 
 mod damage;
+mod ledger;
 mod migration;
 mod scan;
 mod staging;

@@ -3,6 +3,7 @@
 
 mod engines;
 mod file;
+mod ledgers;
 
 use std::future::Future;
 use std::sync::Arc;

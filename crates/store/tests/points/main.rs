@@ -1,12 +1,13 @@
 //! Every writing statement of the store in a file fails once, and nothing comes of it but one more try: same answers, a
-//! sound store. `cargo test -p tallyonce-store --features failpoints --test points`
+//! sound store. And a forwarder's process dies at each. `cargo test -p tallyonce-store --features failpoints --test points`
 #![cfg(feature = "failpoints")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+mod ledger;
 mod scenario;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use scenario::Client;
 use store::FAIL_POINTS;
@@ -34,9 +35,12 @@ fn walked() -> Client {
     })
 }
 
-/// One test, as points belong to the whole process.
+/// One test at a time, as points belong to the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn every_point_is_reached_and_may_fail() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let reached = Arc::new(Mutex::new(BTreeSet::new()));
     for point in FAIL_POINTS {
         let reached = Arc::clone(&reached);

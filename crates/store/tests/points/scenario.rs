@@ -5,9 +5,10 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::ledger;
 use domain::{Executor, OnDifference, Outcomes, PushId, PushKey};
 use store::conformance::build::{self, Build, Cut, after, forty, main_cycle, now, push, readings, shop};
-use store::{Chunk, Lifetime, Now, Promotion, RoundAction, Store, StoreError};
+use store::{Chunk, IntentQuery, Lifetime, Now, Promotion, RoundAction, Store, StoreError};
 
 /// Somebody who asks until there is an answer.
 pub(crate) struct Client {
@@ -113,6 +114,7 @@ impl Client {
         self.staged().await;
         self.ends().await;
         self.people().await;
+        self.forward().await;
         self.mend(path).await;
         let pushes = [PushId::of(&shop(), &PushKey::parse("k").unwrap())];
         self.said.extend(readings(&self.store, &pushes, &["t001", "a"]).await);
@@ -245,6 +247,14 @@ impl Client {
             async move { store.drop_round(&shop(), &alone, "1").await }
         })
         .await;
+    }
+
+    /// What a forwarder keeps: planned, sent, given up; a cycle kept and forgotten.
+    async fn forward(&mut self) {
+        for step in ledger::STEPS {
+            self.asks(|store| step.take(store)).await;
+        }
+        self.asks(|store| async move { store.intents(IntentQuery::default()).await }).await;
     }
 
     async fn mend(&mut self, path: &Path) {

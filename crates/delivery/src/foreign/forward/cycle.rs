@@ -29,7 +29,7 @@ impl Forwarder<'_> {
         Ok(cycle)
     }
 
-    async fn found_or_made(&mut self, wanted: &CycleWanted, flags: &mut Vec<Flag>) -> Result<CycleId, Halt> {
+    pub(super) async fn found_or_made(&mut self, wanted: &CycleWanted, flags: &mut Vec<Flag>) -> Result<CycleId, Halt> {
         let (mut backoff, begun_ms) = (self.backoff(), self.clock.now_ms());
         loop {
             if let Some(cycle) = self.oldest(wanted, flags).await? {
@@ -48,7 +48,11 @@ impl Forwarder<'_> {
         }
     }
 
-    async fn oldest(&mut self, wanted: &CycleWanted, flags: &mut Vec<Flag>) -> Result<Option<CycleId>, Halt> {
+    pub(super) async fn oldest(
+        &mut self,
+        wanted: &CycleWanted,
+        flags: &mut Vec<Flag>,
+    ) -> Result<Option<CycleId>, Halt> {
         let adapter = self.adapter;
         let found: Vec<CycleFound> = self.asking(|| adapter.find_cycles(wanted)).await?;
         if found.len() > 1 {

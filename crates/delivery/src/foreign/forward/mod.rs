@@ -5,6 +5,7 @@
 //! to be).
 
 mod book;
+mod container;
 mod cycle;
 mod decide;
 mod patience;
@@ -184,9 +185,14 @@ impl Forwarder<'_> {
             return Err(Halt::Over(format!("an earlier delivery of this key goes first: {cause}")));
         }
         let mut forwarded = Forwarded::default();
+        if self.strategy == Strategy::Container {
+            self.contain(turn, &load, &mut forwarded).await?;
+            return Ok(forwarded);
+        }
         let cycle = self.cycle(turn, &load.wanted, &mut forwarded.flags).await?;
         forwarded.cycle = Some(cycle.clone());
-        let entries = self.entries(&cycle, &load, &mut forwarded.unmatched).await?;
+        let entries = self.entries(&load, &mut forwarded.unmatched).await?;
+        let entries = self.writable(&cycle, entries, &mut forwarded.unmatched).await?;
         let planned =
             plan::intents(self.target, &load, &cycle, &entries, self.adapter.facts().bulk.items_max, self.clock);
         for intent in self.book.plan(turn, planned).await? {
@@ -199,7 +205,10 @@ impl Forwarder<'_> {
     async fn older(&mut self, turn: Turn) -> Result<Vec<Intent>, Halt> {
         let mut ended = Vec::new();
         for intent in self.book.unsettled(self.target).await? {
-            ended.push(self.settle(turn, intent).await?);
+            // A container is begun anew with its push, which knows its name.
+            if self.strategy != Strategy::Container {
+                ended.push(self.settle(turn, intent).await?);
+            }
         }
         Ok(ended)
     }

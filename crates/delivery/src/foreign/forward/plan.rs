@@ -12,13 +12,8 @@ use crate::foreign::mapping::{Fold, fold};
 use crate::foreign::settings::TargetName;
 
 impl Forwarder<'_> {
-    /// The entries of a load whose cases can be written in the cycle; the others' items go to `unmatched`.
-    pub(super) async fn entries(
-        &mut self,
-        cycle: &CycleId,
-        load: &Load,
-        unmatched: &mut Vec<RefusedItem>,
-    ) -> Result<Vec<Entry>, Halt> {
+    /// The entries of a load; items without a case go to `unmatched`.
+    pub(super) async fn entries(&mut self, load: &Load, unmatched: &mut Vec<RefusedItem>) -> Result<Vec<Entry>, Halt> {
         let (adapter, mapping) = (self.adapter, self.mapping);
         let wanted: Vec<CaseWanted<'_>> = load
             .outcomes
@@ -40,7 +35,17 @@ impl Forwarder<'_> {
             }
         }
         let push = Fold { project: &load.project, key: &load.key, ordinal: load.ordinal, at_ms: load.at_ms };
-        let entries = fold(push, pairs);
+        Ok(fold(push, pairs))
+    }
+
+    /// Those whose cases can be written in the cycle; the others' items go to `unmatched`.
+    pub(super) async fn writable(
+        &mut self,
+        cycle: &CycleId,
+        entries: Vec<Entry>,
+        unmatched: &mut Vec<RefusedItem>,
+    ) -> Result<Vec<Entry>, Halt> {
+        let adapter = self.adapter;
         let cases: Vec<CaseId> = entries.iter().map(|entry| entry.case.clone()).collect();
         let left_out = self.asking(|| adapter.add_cases(cycle, &cases)).await?;
         Ok(without(entries, left_out, unmatched))

@@ -1,7 +1,7 @@
 //! One intent to its end: sent, confirmed or found, or given up with a name (`domain::intent`). Every step is kept before what
 //! it allows is done. Must not know products.
 
-use domain::intent::{Flag, Intent, IntentEvent, IntentState};
+use domain::intent::{Flag, Intent, IntentEvent, IntentState, RefusedItem};
 
 use super::decide::{Needs, needs};
 use super::plan::refused;
@@ -19,10 +19,10 @@ const CONTRADICTIONS_MAX: u32 = 6;
 
 /// An intent in hand.
 pub(super) struct Hand {
-    turn: Turn,
+    pub(super) turn: Turn,
     cycle: CycleId,
     pub(super) intent: Intent,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
     contradictions: u32,
 }
 
@@ -33,6 +33,21 @@ impl Hand {
             .map_err(|error| BookError::Broken(format!("intent {} can't be read: {error}", intent.id)))?;
         let cycle = CycleId::new(intent.cycle_there.clone().unwrap_or_default());
         Ok(Self { turn, cycle, intent, entries, contradictions: 0 })
+    }
+
+    /// Takes down what was refused, each item once.
+    pub(super) fn refuse(&mut self, out: Vec<RefusedItem>) {
+        for refused in out {
+            if !self.intent.refused.iter().any(|known| known.item == refused.item) {
+                self.intent.refused.push(refused);
+            }
+        }
+    }
+
+    /// True if all items of an entry are refused.
+    pub(super) fn is_refused(&self, entry: &Entry) -> bool {
+        let is_out = |item: &RefusedItem| self.intent.refused.iter().any(|refused| refused.item == item.item);
+        !entry.items.is_empty() && refused(entry, "").iter().all(is_out)
     }
 
     fn cases(&self) -> Vec<CaseId> {
@@ -58,7 +73,7 @@ impl Forwarder<'_> {
     }
 
     /// Keeps what has happened.
-    async fn step(&mut self, hand: &mut Hand, event: IntentEvent) -> Result<(), Halt> {
+    pub(super) async fn step(&mut self, hand: &mut Hand, event: IntentEvent) -> Result<(), Halt> {
         let from = hand.intent.state;
         let state = from.after(event).ok_or(BookError::Elsewhere(from))?;
         hand.intent.state = state;
@@ -92,11 +107,7 @@ impl Forwarder<'_> {
         self.step(hand, IntentEvent::Sent).await?;
         let mut out = Vec::new();
         let sent = self.send(&hand.cycle.clone(), &to_send, &mut out).await;
-        for refused in out {
-            if !hand.intent.refused.iter().any(|known| known.item == refused.item) {
-                hand.intent.refused.push(refused);
-            }
-        }
+        hand.refuse(out);
         match sent {
             Sent::Taken => self.taken(hand).await,
             Sent::Unknown(what) => {
@@ -138,7 +149,7 @@ impl Forwarder<'_> {
     }
 
     /// A product still works on a request whose client went away: nothing is read before that is over.
-    async fn after_quiet(&mut self, hand: &mut Hand) -> Result<(), Halt> {
+    pub(super) async fn after_quiet(&mut self, hand: &mut Hand) -> Result<(), Halt> {
         if self.strategy != Strategy::Idempotent {
             let since_ms = self.clock.unix_ms().saturating_sub(hand.intent.sent_ms.unwrap_or(0));
             let left_ms = self.quiet_ms.saturating_sub(since_ms);
@@ -196,9 +207,7 @@ impl Forwarder<'_> {
         let rows = self.asking(|| adapter.rows(&cycle, &cases)).await?;
         let mut needs = needs(&hand.entries, &rows);
         for (entry, need) in hand.entries.iter().zip(&mut needs.of) {
-            let out = refused(entry, "");
-            let is_out = out.iter().all(|item| hand.intent.refused.iter().any(|refused| refused.item == item.item));
-            if is_out && !out.is_empty() && *need == super::Need::Write {
+            if *need == super::Need::Write && hand.is_refused(entry) {
                 *need = super::Need::Nothing;
             }
             if let super::Need::Leave(flag) = need {

@@ -1,5 +1,24 @@
 //! The adapters, one module a product. Each holds what that product's calls look like, and nothing of any strategy.
 
+mod allure;
+mod azure;
+mod caseless;
+mod jira;
+mod kiwi;
+mod nitrate;
+mod qase;
+mod reportportal;
+mod tcms;
+mod testlink;
+mod testmo;
+mod testrail;
+mod times;
+mod xmlrpc;
+mod xray_cloud;
+mod xray_server;
+mod zephyr_cloud;
+mod zephyr_server;
+
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -32,6 +51,19 @@ pub enum OpenError {
 /// What is known of a product.
 pub fn facts(kind: Kind) -> Option<&'static Facts> {
     match kind {
+        Kind::Kiwi => Some(&kiwi::FACTS),
+        Kind::Nitrate => Some(&nitrate::FACTS),
+        Kind::Testlink => Some(&testlink::FACTS),
+        Kind::Testrail => Some(&testrail::FACTS),
+        Kind::Qase => Some(&qase::FACTS),
+        Kind::Testmo => Some(&testmo::FACTS),
+        Kind::Reportportal => Some(&reportportal::FACTS),
+        Kind::Azure => Some(&azure::FACTS),
+        Kind::Allure => Some(&allure::FACTS),
+        Kind::XrayCloud => Some(&xray_cloud::FACTS),
+        Kind::XrayServer => Some(&xray_server::FACTS),
+        Kind::ZephyrCloud => Some(&zephyr_cloud::FACTS),
+        Kind::ZephyrServer => Some(&zephyr_server::FACTS),
         _ => None,
     }
 }
@@ -46,8 +78,21 @@ pub fn open(
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
     let rate = facts(settings.kind).and_then(|facts| facts.rate);
-    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, clock);
+    let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
     match settings.kind {
+        Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
+        Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),
+        Kind::Testlink => Ok(Arc::new(testlink::open(settings, caller)?)),
+        Kind::Testrail => Ok(Arc::new(testrail::open(settings, caller, clock)?)),
+        Kind::Qase => Ok(Arc::new(qase::open(settings, caller)?)),
+        Kind::Testmo => Ok(Arc::new(testmo::open(settings, caller)?)),
+        Kind::Reportportal => Ok(Arc::new(reportportal::open(settings, caller, clock)?)),
+        Kind::Azure => Ok(Arc::new(azure::open(settings, caller, clock)?)),
+        Kind::Allure => Ok(Arc::new(allure::open(settings, caller)?)),
+        Kind::XrayCloud => Ok(Arc::new(xray_cloud::open(settings, caller)?)),
+        Kind::XrayServer => Ok(Arc::new(xray_server::open(settings, caller)?)),
+        Kind::ZephyrCloud => Ok(Arc::new(zephyr_cloud::open(settings, caller)?)),
+        Kind::ZephyrServer => Ok(Arc::new(zephyr_server::open(settings, caller)?)),
         kind => {
             drop(caller);
             Err(OpenError::NoAdapter(kind))

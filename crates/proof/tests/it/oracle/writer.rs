@@ -10,7 +10,8 @@ use tempfile::TempDir;
 /// The tables as the store makes them.
 pub(super) const SCHEMA: &str = concat!(
     include_str!("../../../../store/src/sqlite/0001_first.sql"),
-    include_str!("../../../../store/src/sqlite/0002_staging.sql")
+    include_str!("../../../../store/src/sqlite/0002_staging.sql"),
+    include_str!("../../../../store/src/sqlite/0003_forward.sql")
 );
 
 pub(super) const PASSED: u8 = 0;
@@ -110,7 +111,7 @@ impl Book {
         tables.pragma_update(None, "journal_mode", "WAL").unwrap();
         tables.pragma_update(None, "synchronous", "OFF").unwrap();
         tables.execute_batch(schema).unwrap();
-        tables.execute("INSERT INTO schema_version VALUES (1), (2)", []).unwrap();
+        tables.execute("INSERT INTO schema_version VALUES (1), (2), (3)", []).unwrap();
         Self { folder, tables, zip: false }
     }
 

@@ -1,5 +1,6 @@
 //! Short hands for pushes and questions.
 
+mod intents;
 mod readings;
 mod staged;
 
@@ -16,6 +17,7 @@ use domain::{
 
 use crate::{Answer, Now, Recorded, RecordedAt, Refused, Store};
 
+pub use intents::{intent, write};
 pub use readings::{log, readings};
 pub use staged::{Cut, staged};
 

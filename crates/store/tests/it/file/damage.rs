@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use domain::Outcomes;
+use domain::intent::{Intent, IntentState};
 use rusqlite::Connection;
 use store::conformance::build::{self, after, forty, push, readings};
 use store::{Damage, Lifetime, Store};
@@ -33,6 +34,7 @@ async fn filled(store: &Arc<dyn Store>) {
     push("gone+").run("2").keyed().accepted(store).await;
     store.drop_round(&build::shop(), &build::main_cycle(), "2").await.unwrap().unwrap();
     staged(store).await;
+    forwarded(store).await;
     build::sound(store).await;
 }
 
@@ -54,6 +56,15 @@ async fn staged(store: &Arc<dyn Store>) {
     while store.collect(Lifetime::standard(), after(0)).await.unwrap().more {}
     other.put(store, 2, 0).await;
     other.cancel(store, 2).await;
+}
+
+/// Two intents, one of them on its way.
+async fn forwarded(store: &Arc<dyn Store>) {
+    let turn = store.next_turn("there").await.unwrap();
+    let planned = vec![build::intent(0), build::intent(1)];
+    store.plan_intents("there", turn, planned).await.unwrap().unwrap();
+    let sending = Intent { state: IntentState::Sending, ..build::intent(1) };
+    store.advance_intent(turn, IntentState::Planned, sending).await.unwrap();
 }
 
 /// The file of such a store, made once.
@@ -227,6 +238,33 @@ fn check_finds_every_kind_of_damage_of_epochs() {
             "chunk-differs",
         ),
     ]);
+}
+
+#[test]
+fn check_finds_every_intent_that_cannot_be_read() {
+    for set in [
+        "state = 9",
+        "state = -1",
+        "state = 'acked'",
+        "uid = X'00'",
+        "project = ''",
+        "cycle = char(7)",
+        "round = ' '",
+        "key = ''",
+        "number = -1",
+        "cases = 1.5",
+        "sends = -1",
+        "sent_ms = 'never'",
+        "flags = 'partial'",
+        "flags = '[\"no-such-flag\"]'",
+        "refused = '[{\"item\":\"a\"}]'",
+        "refused = ''",
+        "body = 'text'",
+    ] {
+        let found = damaged(&format!("UPDATE intent SET {set} WHERE id = 2"));
+        let [Damage { kind: "intent-broken", place, .. }] = found.as_slice() else { panic!("{set}: {found:#?}") };
+        assert_eq!(place, "intent 2", "{set}");
+    }
 }
 
 #[test]

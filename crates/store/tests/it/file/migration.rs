@@ -96,6 +96,7 @@ fn a_store_of_schema_1_says_the_same_after_its_migration() {
         );
         assert_eq!(push("a+ b+ c+ d+ e+").attempt(3).cut(0).delivered(&migrated).await.revision, 5);
         assert_eq!(migrated.check().await.unwrap(), []);
+        assert_eq!(migrated.next_turn("there").await.unwrap(), 1);
         // Digests were made otherwise under schema 1: nothing is held against them; those of today are.
         let sql = |sql: &str| Connection::open(&old).unwrap().execute(sql, []).unwrap();
         sql("UPDATE revision SET outcomes = randomblob(32) WHERE digests = 1 AND kind <> 3 AND push NOT IN
@@ -107,6 +108,6 @@ fn a_store_of_schema_1_says_the_same_after_its_migration() {
             Connection::open(&old)
                 .unwrap()
                 .query_row("SELECT group_concat(version) FROM schema_version", [], |row| row.get::<_, String>(0));
-        assert_eq!(versions.unwrap(), "1,2");
+        assert_eq!(versions.unwrap(), "1,2,3");
     });
 }

@@ -71,7 +71,7 @@ pub(crate) fn in_the_sources() -> BTreeSet<String> {
 }
 
 /// Points that no push of ours passes, by how they begin, and where they are proved.
-pub(crate) const ELSEWHERE: [(&str, &str); 25] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 26] = [
     (
         "store:cancel:",
         "a client cancels only before it cuts smaller; store/tests/points fails each, rows n1 and n2 cancel",
@@ -83,6 +83,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 25] = [
     ("store:promote:", "a person's command; store/tests/points fails each"),
     ("store:set-round:", "a person's command; store/tests/points fails each"),
     ("store:repair:", "a person's command; store/tests/points fails each"),
+    ("store:ledger:", "forwarding; store/tests/points fails each and kills at each"),
     ("store:begin:contest-", "refusals; store/tests/points fails each"),
     ("store:begin:raise-attempt", "resumes and repeats by other attempts; store/tests/points"),
     ("store:begin:insert-executor", "repeats by other executors; store/tests/points"),

@@ -1,0 +1,50 @@
+//! Texts within the limits of products. Must not know which product has them.
+
+use domain::marker::{Found, Marker};
+
+/// The first characters of a text.
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).collect()
+}
+
+/// Two texts with an empty line between them, the first one cut so that the second one is always whole.
+pub(crate) fn above(text: &str, last: &str, chars_max: usize) -> String {
+    let room = chars_max.saturating_sub(last.chars().count() + 2);
+    let text = cut(text, room);
+    match text.trim_end() {
+        "" => last.to_owned(),
+        text => format!("{text}\n\n{last}"),
+    }
+}
+
+/// A text as people wrote it, without our marker.
+pub(crate) fn without_marker(text: &str) -> String {
+    match Marker::find(text) {
+        Found::Whole(marker) => text.replace(&marker.to_string(), "").trim().to_owned(),
+        Found::Nothing | Found::Mangled => text.trim().to_owned(),
+    }
+}
+
+/// True if a word of the text is the tag: products add commas, brackets or markup around it.
+pub(crate) fn holds_tag(text: &str, tag: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_last_is_never_cut() {
+        assert_eq!(above("abcdef", "tly1", 9), "abc\n\ntly1");
+        assert_eq!(above("äöü ", "tly1", 100), "äöü\n\ntly1");
+        assert_eq!(above("abcdef", "tly1", 5), "tly1");
+    }
+
+    #[test]
+    fn a_tag_is_a_whole_word() {
+        assert!(holds_tag("JIRA-1, TLYabc", "tlyabc"));
+        assert!(holds_tag("<p>tlyabc</p>", "tlyabc"));
+        assert!(!holds_tag("tlyabcd", "tlyabc"));
+    }
+}
