@@ -194,6 +194,25 @@ async fn a_named_cycle_beside_one_of_the_same_name_is_found() {
 }
 
 #[tokio::test]
+async fn containers_of_the_ledger_are_read_and_one_that_is_gone_is_missed() {
+    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
+    let container = |number| CycleWanted { id: domain::marker::WriteId(number), ..wanted() };
+    let (one, two) = (product.create_cycle(&container(1)).await.unwrap(), product.create_cycle(&container(2)).await);
+    let two = two.unwrap();
+    let of = |id, case: &str, cycle: &CycleId| {
+        let entries = [entry(case, marker(id, Status::Passed, None), Status::Passed)];
+        Intent { cycle_there: Some(cycle.to_string()), ..intent(id, IntentState::Acked, &entries) }
+    };
+    let ledger = [of(1, "a", &one), of(2, "b", &two)];
+    product.put(&one, "a", Status::Passed, &comment("", marker(1, Status::Passed, None)), T0);
+    product.put(&two, "b", Status::Passed, &comment("", marker(2, Status::Passed, None)), T0);
+    let found = audit(&product, Some(&ledger)).await;
+    assert!(found.is_clean() && found.counts.cycles == 2, "{found:?}");
+    product.delete_cycle(&two).await.unwrap();
+    assert_eq!(words(&audit(&product, Some(&ledger)).await), ["missing"]);
+}
+
+#[tokio::test]
 async fn no_cycle_is_no_clean_audit() {
     let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
     let options = AuditOptions::new(VerdictRule::Appends);

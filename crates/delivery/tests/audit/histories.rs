@@ -250,7 +250,7 @@ proptest! {
 
 fn judged(cycle: &CycleId, rows: Vec<Row>) -> delivery::foreign::audit::Audit {
     use delivery::foreign::CycleFound;
-    use delivery::foreign::audit::{AuditOptions, CycleRows, judge};
+    use delivery::foreign::audit::{AuditOptions, CycleRows, FoundBy, judge};
     let cycle = CycleFound { id: cycle.clone(), name: String::new(), closed: false };
-    judge(vec![CycleRows { cycle, tagged: true, rows }], None, AuditOptions::new(VerdictRule::Appends)).unwrap()
+    judge(vec![CycleRows { cycle, by: FoundBy::Tag, rows }], None, AuditOptions::new(VerdictRule::Appends)).unwrap()
 }

@@ -7,6 +7,10 @@ mod histories;
 mod probe;
 mod product;
 mod repair;
+#[path = "../foreign/given.rs"]
+#[allow(dead_code, reason = "shared with the tests of adapters, which need more of it")]
+mod targets;
+mod testrail;
 #[path = "../forward/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of forwarding, which let processes die")]
 mod world;

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use delivery::foreign::{
-    Adapter, CaseChoice, CaseWanted, CycleId, KeyOnWrite, Kind, MarkerLevel, Race, RowStatus, Strategy, TargetSettings,
-    Visible,
-};
+use delivery::foreign::{Adapter, CaseChoice, CaseWanted, CycleId, Kind, Race, RowStatus, TargetSettings};
 use domain::Status;
 use domain::marker::Found;
-use proof::stubs::generic::{Same, Service};
-use proof::stubs::{Admin, Damage, Fault, Lag, Plan, Quirks, Repeat, Rule, Select, Stamp, Stub, Vendor};
+use proof::stubs::generic::Service;
+use proof::stubs::{Admin, Fault, Plan, Select, Stamp, Stub, Vendor};
 use serde_json::{Value, json};
 
 use crate::given::{class, entry, faults_of_a_write, next_write, opened, opened_for, settings, settled, wanted};
@@ -128,9 +125,16 @@ async fn all_pages_are_read_whichever_way_the_list_goes_on() {
             json!({"path": format!("{path}?limit=10"), "next": "link", "total-at": "/total", "next-at": "/link"}),
             false,
         ),
+        (
+            "ending pages",
+            json!({"path": format!("{path}?page={{page}}&limit=10"), "next": "page", "first-page": 0, "total-at": "/total"}),
+            false,
+        ),
     ];
     for (name, keys, offset) in ways {
         let stub = stub();
+        stub.vendor().first_page = keys.get("first-page").and_then(Value::as_u64).unwrap_or(1);
+        stub.vendor().pages_end = name == "ending pages";
         for n in 0..45 {
             stub.vendor().foreign(Stamp::default(), "7", &format!("case {n}"));
         }

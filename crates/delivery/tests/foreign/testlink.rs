@@ -114,9 +114,10 @@ async fn a_build_is_made_once_for_a_round() {
 #[tokio::test]
 async fn results_are_appended_and_come_back() {
     for platforms in [BTreeMap::new(), BTreeMap::from([(7, "linux".to_owned()), (8, "mac".to_owned())])] {
-        let own = match platforms.is_empty() {
-            true => json!({"plan": "Automated"}),
-            false => json!({"plan": "Automated", "platform": "mac"}),
+        let own = if platforms.is_empty() {
+            json!({"plan": "Automated"})
+        } else {
+            json!({"plan": "Automated", "platform": "mac"})
         };
         let (stub, build, entries) = build_of(Options { platforms, ..Options::default() }, 3);
         let target = opened(configured(&stub, own)).unwrap();
@@ -199,7 +200,7 @@ async fn notes_that_the_product_changes_still_hold_the_marker() {
     target.write(&build, std::slice::from_ref(&wild)).await.unwrap();
     let rows = target.rows(&build, &[wild.case.clone()]).await.unwrap();
     assert_eq!(rows[0].marker, Found::Whole(wild.marker));
-    stub.set_quirks(Quirks { damage: vec![Damage::CutTo(40)], ..Quirks::default() });
+    stub.set_quirks(Quirks { damage: vec![Damage::CutTo(50)], ..Quirks::default() });
     target.write(&build, &entries).await.unwrap();
     assert_eq!(target.rows(&build, &[wild.case]).await.unwrap()[1].marker, Found::Mangled);
 }

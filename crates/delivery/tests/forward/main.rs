@@ -1,4 +1,12 @@
 //! Forwarding into repositories without keys, in a world where every answer can be lost and time is a number.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::large_futures,
+    reason = "helpers of tests may panic and print, and hold a whole world"
+)]
 
 mod book;
 mod plain;

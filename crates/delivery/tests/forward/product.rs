@@ -128,12 +128,12 @@ impl Product {
 
     fn draw(&self) -> Fault {
         let mut script = self.script.lock().unwrap();
-        let fault = if script.is_empty() { self.from_storm() } else { script.remove(0) };
+        let fault = if script.is_empty() { self.drawn_of_the_storm() } else { script.remove(0) };
         *self.met.lock().unwrap().entry(kind(fault)).or_default() += 1;
         fault
     }
 
-    fn from_storm(&self) -> Fault {
+    fn drawn_of_the_storm(&self) -> Fault {
         let one_in = *self.storm.lock().unwrap();
         if one_in == 0 || self.world.below(one_in) > 0 {
             return Fault::None;

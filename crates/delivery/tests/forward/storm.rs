@@ -17,7 +17,7 @@ use crate::world::World;
 
 /// Pushes; `TALLYONCE_FORWARDS` makes it another number.
 fn pushes() -> u64 {
-    std::env::var("TALLYONCE_FORWARDS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
+    std::env::var_os("TALLYONCE_FORWARDS").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(20_000)
 }
 
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use domain::intent::Intent;
 use domain::marker::{Found, WriteId};
 
 use super::ledger::Known;
-use super::{Audit, AuditError, AuditOptions, Counts, CycleRows, CycleSeen, Finding, Seen, Shared, likely};
+use super::{Audit, AuditError, AuditOptions, Counts, CycleRows, CycleSeen, Finding, FoundBy, Seen, Shared, likely};
 use crate::foreign::entry::{CaseId, RowStatus};
 
 /// Judges what cycles hold, and holds it against the ledger's intents if they are given.
@@ -54,15 +54,20 @@ fn shown(cycle: &CycleRows) -> CycleSeen {
 }
 
 fn doubled_cycles(cycles: &[CycleRows], shown: &[CycleSeen]) -> Vec<Finding> {
-    let tagged: Vec<CycleSeen> =
-        cycles.iter().zip(shown).filter(|(cycle, _)| cycle.tagged).map(|(_, shown)| shown.clone()).collect();
-    let mut names: BTreeMap<&str, Vec<(bool, &CycleSeen)>> = BTreeMap::new();
+    let mut tagged: Vec<CycleSeen> = Vec::new();
+    let mut names: BTreeMap<&str, Vec<(FoundBy, &CycleSeen)>> = BTreeMap::new();
     for (cycle, shown) in cycles.iter().zip(shown) {
-        names.entry(&shown.name).or_default().push((cycle.tagged, shown));
+        match cycle.by {
+            // Several containers of one round are meant to be.
+            FoundBy::Ledger => continue,
+            FoundBy::Tag => tagged.push(shown.clone()),
+            FoundBy::Configuration => {}
+        }
+        names.entry(&shown.name).or_default().push((cycle.by, shown));
     }
     let mut findings = Vec::new();
     // Of those that share the tag nothing more needs to be said.
-    for same in names.into_values().filter(|same| same.len() > 1 && same.iter().any(|(tagged, _)| !tagged)) {
+    for same in names.into_values().filter(|same| same.len() > 1 && same.iter().any(|(by, _)| *by != FoundBy::Tag)) {
         let cycles = same.into_iter().map(|(_, shown)| shown.clone()).collect();
         findings.push(Finding::DuplicateCycles { shared: Shared::Name, cycles });
     }

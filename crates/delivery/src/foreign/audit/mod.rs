@@ -45,13 +45,24 @@ impl AuditOptions {
     }
 }
 
+/// How a cycle was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBy {
+    /// It carries the tag of the round.
+    Tag,
+    /// The configuration names it.
+    Configuration,
+    /// An intent of the ledger was written into it: one of several containers of the round.
+    Ledger,
+}
+
 /// A cycle and all that it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CycleRows {
     /// The cycle.
     pub cycle: CycleFound,
-    /// True if it was found by the round's tag.
-    pub tagged: bool,
+    /// How it was found.
+    pub by: FoundBy,
     /// Its rows.
     pub rows: Vec<Row>,
 }
@@ -205,7 +216,7 @@ pub enum AuditError {
     /// The repository can't be read.
     #[error("{0}")]
     Unread(#[from] GaveUp),
-    /// No cycle carries the round's tag.
+    /// No cycle carries the round's tag, and none is known otherwise.
     #[error("there is no cycle {name:?} with the tag {tag} there")]
     NoCycle {
         /// The name that it would have.
@@ -237,7 +248,8 @@ pub struct Audit {
 impl Audit {
     /// Reads the cycle and judges it. With the intents of the round, also what is missing and what nobody knows.
     ///
-    /// If the configuration names a cycle, that one is read, and those that carry the round's tag beside it.
+    /// If the configuration names a cycle, that one is read, and those that carry the round's tag beside it, and those that
+    /// the intents were written into.
     ///
     /// # Errors
     /// Something can't be read; there is no cycle.
@@ -248,25 +260,37 @@ impl Audit {
         options: AuditOptions,
         patience: &mut Patience<'_>,
     ) -> Result<Audit, AuditError> {
-        let tag_alone = CycleWanted { given: None, ..wanted.clone() };
-        let mut found: Vec<(CycleFound, bool)> = Vec::new();
+        let mut found: Vec<(CycleFound, FoundBy)> = Vec::new();
         if wanted.given.is_some() {
             let given = patience.reading(|| adapter.find_cycles(wanted)).await?;
-            found.extend(given.into_iter().map(|cycle| (cycle, false)));
+            found.extend(given.into_iter().map(|cycle| (cycle, FoundBy::Configuration)));
         }
+        let tag_alone = CycleWanted { given: None, ..wanted.clone() };
         for cycle in patience.reading(|| adapter.find_cycles(&tag_alone)).await? {
             match found.iter_mut().find(|(known, _)| known.id == cycle.id) {
-                Some((_, tagged)) => *tagged = true,
-                None => found.push((cycle, true)),
+                Some((_, by)) => *by = FoundBy::Tag,
+                None => found.push((cycle, FoundBy::Tag)),
+            }
+        }
+        for id in ledger.into_iter().flatten().filter_map(|intent| intent.cycle_there.as_deref()).map(CycleId::new) {
+            if found.iter().any(|(known, _)| known.id == id) {
+                continue;
+            }
+            let there = CycleWanted { given: Some(id), ..wanted.clone() };
+            match patience.reading(|| adapter.find_cycles(&there)).await {
+                Ok(cycles) => found.extend(cycles.into_iter().map(|cycle| (cycle, FoundBy::Ledger))),
+                // It is not there any more, and all that is confirmed of it is missing.
+                Err(GaveUp::Refused(_)) => {}
+                Err(gave_up) => return Err(gave_up.into()),
             }
         }
         if found.is_empty() {
             return Err(AuditError::NoCycle { name: wanted.name.clone(), tag: wanted.tag() });
         }
         let mut cycles = Vec::with_capacity(found.len());
-        for (cycle, tagged) in found {
+        for (cycle, by) in found {
             let rows = patience.reading(|| adapter.rows(&cycle.id, &[])).await?;
-            cycles.push(CycleRows { cycle, tagged, rows });
+            cycles.push(CycleRows { cycle, by, rows });
         }
         judge(cycles, ledger, options)
     }

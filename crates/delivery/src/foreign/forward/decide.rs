@@ -146,9 +146,9 @@ mod tests {
         let passed = entry(Status::Passed, Some(1));
         assert_eq!(one(&passed, &[]), (Need::Write, vec![]));
         let there = row("a", Status::Passed, Found::Whole(passed.marker), 1);
-        assert_eq!(one(&passed, &[there.clone()]), (Need::Nothing, vec![]));
+        assert_eq!(one(&passed, std::slice::from_ref(&there)), (Need::Nothing, vec![]));
         // The same outcome of a later attempt is no other outcome.
-        assert_eq!(one(&entry(Status::Passed, Some(2)), &[there.clone()]).0, Need::Nothing);
+        assert_eq!(one(&entry(Status::Passed, Some(2)), std::slice::from_ref(&there)).0, Need::Nothing);
         // Somebody else's outcome is none of ours; a place for one is no outcome.
         let other = row("b", Status::Passed, Found::Whole(marker(2, Status::Passed, None)), 1);
         let person = row("c", Status::Passed, Found::Nothing, 1);

@@ -106,7 +106,7 @@ impl Kiwi {
             let reply = self.reply(call, called, batch.entered);
             batch.entered = false;
             let done = match (batch.form, reply) {
-                (Form::Xml, Ok(value)) => return xml_rpc::answer(&value).into(),
+                (Form::Xml, Ok(value)) => return self.with_session(xml_rpc::answer(&value), &value).into(),
                 (Form::Xml, Err((code, text))) => return xml_rpc::fault(200, code, &text).into(),
                 (_, Ok(value)) => json!({ "id": id, "jsonrpc": "2.0", "result": value }),
                 (_, Err((code, message))) => {
@@ -120,10 +120,17 @@ impl Kiwi {
                 let denied =
                     one["error"]["message"].as_str().is_some_and(|text| text.contains("Authentication failed"));
                 let answer = Answer::json(if denied { 403 } else { 200 }, one);
-                let session = one["result"].as_str().filter(|session| self.sessions.iter().any(|kept| kept == session));
-                session.map_or(answer.clone(), |session| answer.header("Set-Cookie", &cookie(session))).into()
+                self.with_session(answer, &one["result"]).into()
             }
             (_, all) => Answer::json(200, &json!(all)).into(),
+        }
+    }
+
+    /// A login answers with a cookie, too.
+    fn with_session(&self, answer: Answer, result: &Value) -> Answer {
+        match result.as_str().filter(|text| self.sessions.iter().any(|session| session == text)) {
+            Some(session) => answer.header("Set-Cookie", &cookie(session)),
+            None => answer,
         }
     }
 

@@ -34,8 +34,8 @@ impl Kiwi {
         let id = self.id();
         let version = self.versions.last().map(|version| version["id"].clone());
         let plan = json!({
-            "id": id, "name": name, "product": 1, "product__name": PRODUCT, "product_version": version,
-            "is_active": true, "+cases": [],
+            "id": id, "name": name, "product": 1, "product__name": PRODUCT, "product_version": version, "author": 2,
+            "is_active": true,
         });
         self.plans.push(object(plan));
         id
@@ -48,7 +48,7 @@ impl Kiwi {
         let case = json!({
             "id": id, "summary": summary, "category": 1, "category__name": "--default--", "priority": 1,
             "case_status": status.0, "case_status__name": status.1, "is_automated": true,
-            "+category__product": 1, "+category__product__name": PRODUCT,
+            "+category__product": 1, "+category__product__name": PRODUCT, "+plan": [],
         });
         self.cases.push(object(case));
         id
@@ -123,22 +123,22 @@ impl Kiwi {
         Ok(json!({ "id": id, "summary": summary, "case_status": values["case_status"] }))
     }
 
+    /// A second time it does nothing.
     fn add_case_to_plan(&mut self, params: &[Value]) -> Reply {
         let (plan, case) = (number(params, 0)?, number(params, 1)?);
-        let found = self.cases.iter().find(|row| row["id"] == json!(case)).ok_or_else(|| missing("TestCase"))?.clone();
-        let plan = self.plans.iter_mut().find(|row| row["id"] == json!(plan)).ok_or_else(|| missing("TestPlan"))?;
-        if let Some(cases) = plan.get_mut("+cases").and_then(Value::as_array_mut)
-            && !cases.contains(&json!(case))
-        {
-            cases.push(json!(case));
+        self.plans.iter().find(|row| row["id"] == json!(plan)).ok_or_else(|| missing("TestPlan"))?;
+        let case = self.cases.iter_mut().find(|row| row["id"] == json!(case)).ok_or_else(|| missing("TestCase"))?;
+        let plans = case.get_mut("+plan").and_then(Value::as_array_mut);
+        if let Some(plans) = plans.filter(|plans| !plans.contains(&json!(plan))) {
+            plans.push(json!(plan));
         }
-        Ok(Value::Object(found))
+        Ok(json!({ "id": case["id"], "summary": case["summary"], "sortkey": 0 }))
     }
 
-    /// The cases of a plan.
+    /// How many cases a plan has.
     pub fn cases_of_plan(&self, plan: u64) -> usize {
-        let plan = self.plans.iter().find(|row| row["id"] == json!(plan));
-        plan.and_then(|plan| plan["+cases"].as_array()).map_or(0, Vec::len)
+        let is_in = |case: &&Object| case["+plan"].as_array().is_some_and(|plans| plans.contains(&json!(plan)));
+        self.cases.iter().filter(is_in).count()
     }
 }
 
