@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use delivery::foreign::probe::{self, Leave, Probed};
 use delivery::foreign::{self, Adapter, CyclePer, CycleWanted, Forwarded, Forwarder, Halt, Load, Step, Strategy};
 use delivery::{Clock as _, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
@@ -49,13 +50,16 @@ pub(crate) struct Forwarding {
     adapter: Arc<dyn Adapter>,
     strategy: Strategy,
     output: Output,
+    /// What people are told although it may go on.
+    doubt: Option<String>,
 }
 
 impl Forwarding {
     /// Makes ready without connecting, so that wrong settings are known before anything is kept.
     ///
     /// # Errors
-    /// A key, a variable or a certificate can't be used, or the product doesn't allow the strategy.
+    /// A key, a variable or a certificate can't be used, or the product doesn't allow the strategy, as is known of it or as
+    /// its last probe has measured.
     pub(crate) fn prepare(
         section: &TargetSection,
         env: &domain::ci::Env,
@@ -77,7 +81,36 @@ impl Forwarding {
                 &format!("{strategy} can't work with {}; it allows {}", target.settings.kind, words.join(", ")),
             ));
         }
-        Ok(Self { target, adapter, strategy, output })
+        Ok(Self { target, adapter, strategy, output, doubt: None })
+    }
+
+    /// Holds the strategy against the last probe, if there is one.
+    ///
+    /// # Errors
+    /// The probe speaks against it; under `strict` also if `replace` was never probed.
+    pub(crate) fn granted(mut self, strict: bool) -> Result<Self, Failure> {
+        let name = &self.target.settings.name;
+        let path = &self.target.probe;
+        let refused = |why: &str| {
+            Failure::usage(
+                format!("{name}: {why}"),
+                format!(
+                    "Run `tallyonce probe {name}`, and choose a strategy that it allows; its result is {}.",
+                    path.display()
+                ),
+            )
+        };
+        let probed = match std::fs::read_to_string(path) {
+            Ok(text) => Some(Probed::parse(&text).map_err(|why| refused(&format!("{}: {why}", path.display())))?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(refused(&format!("{} can't be read: {error}", path.display()))),
+        };
+        self.doubt = match probe::leave(self.strategy, probed.as_ref(), self.adapter.facts(), strict) {
+            Leave::Granted => None,
+            Leave::Warned(why) => Some(format!("{name}: {why}")),
+            Leave::Refused(why) => return Err(refused(&why)),
+        };
+        Ok(self)
     }
 
     /// True once anything was recorded for it on this machine.
@@ -126,6 +159,7 @@ impl Forwarding {
             ));
             return Ok(Exit::Success);
         }
+        object.warnings.extend(self.doubt.clone());
         let load = self.load(parcel)?;
         let book = self.book()?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());

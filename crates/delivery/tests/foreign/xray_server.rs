@@ -35,7 +35,7 @@ common!(rig, making, 401 => "denied", 404 => "gone");
 async fn a_name_and_a_password_do_as_well() {
     let rig = rig();
     let cycle = rig.cycle().await;
-    let mut settings = settings(Kind::XrayServer, &rig.stub.url(), json!({ "execution_type": "Test Execution" }));
+    let mut settings = settings(Kind::XrayServer, &rig.stub.url(), json!({ "execution-type": "Test Execution" }));
     settings.user = Some("bot".to_owned());
     let named = adapter(settings.clone());
     assert_eq!(named.rows(&cycle, &[]).await.unwrap(), []);

@@ -111,6 +111,9 @@ pub(crate) struct SendArgs {
     /// Record an empty push where no report is found (a shard without tests)
     #[arg(long, env = "TALLYONCE_ALLOW_EMPTY", value_parser = FalseyValueParser::new())]
     pub allow_empty: bool,
+    /// To a target: refuse the strategy replace unless a probe has confirmed it
+    #[arg(long, env = "TALLYONCE_STRICT", value_parser = FalseyValueParser::new())]
+    pub strict: bool,
     /// Show key, counts and settings; write and send nothing
     #[arg(long, env = "TALLYONCE_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,

@@ -155,7 +155,8 @@ impl<'a> Prepared<'a> {
         }
         let Some(destination) = &self.target.destination else { return Ok(()) };
         if let Some(section) = self.settings.place.target() {
-            Forwarding::prepare(section, self.env, &self.settings.connection, self.output)?;
+            let forwarding = Forwarding::prepare(section, self.env, &self.settings.connection, self.output)?;
+            forwarding.granted(self.settings.strict)?;
         }
         Repository::prepare(destination, &self.settings.connection)?;
         Outbox::open(&self.settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
@@ -336,7 +337,9 @@ async fn send(
 ) -> Result<Pushed, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
     let forwarding = match settings.place.target() {
-        Some(section) => Some(Forwarding::prepare(section, env, &settings.connection, output)?),
+        Some(section) => {
+            Some(Forwarding::prepare(section, env, &settings.connection, output)?.granted(settings.strict)?)
+        }
         None => None,
     };
     let bad = parcel.header.counts.any_bad();

@@ -49,6 +49,8 @@ pub(crate) struct PushSettings {
     pub partial: bool,
     /// Empty pushes are wanted.
     pub allow_empty: bool,
+    /// No strategy that a probe hasn't confirmed where one is needed.
+    pub strict: bool,
     /// Write and send nothing.
     pub dry_run: bool,
     /// One JSON object.
@@ -96,6 +98,7 @@ impl PushSettings {
             fail_on_failed: fail_on.is_some_and(|setting| setting.value == FailOnWord::Failed),
             partial: layers.switch(args.partial, |f| f.push.partial),
             allow_empty: layers.switch(args.allow_empty, |f| f.push.allow_empty),
+            strict: args.strict,
             dry_run: args.dry_run,
             json: args.json,
             announce: AnnounceSettings::resolve(args.announce, layers),

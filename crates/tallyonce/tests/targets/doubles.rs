@@ -4,7 +4,7 @@ use proof::stubs::testrail::Options;
 use proof::stubs::{Repeat, Rule, Stamp, Stub, TestRail};
 use serde_json::Value;
 
-use crate::site::{Folder, config, rail};
+use crate::site::{Folder, config, rail, report};
 
 fn json(finished: &proof::spawn::Finished) -> Value {
     serde_json::from_str(finished.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {finished}"))
@@ -56,5 +56,10 @@ fn a_probe_measures_and_finds_a_lie() {
         assert_eq!(probed.code, Some(i32::from(lies)), "{probed}");
         assert_eq!(json(&probed)["contradicts"].as_array().unwrap().is_empty(), !lies, "{probed}");
         assert!(folder.path(".tallyonce/probe-there.json").exists());
+        // What the probe found decides what may be promised.
+        folder.write("report.xml", &report(&[format!("C{} adds", cases[0])], &[]));
+        let (pushed, _) = folder.push(&[]);
+        assert_eq!(pushed.code, Some(if lies { 2 } else { 0 }), "{pushed}");
+        assert_eq!(pushed.stderr.contains("contradicts what is known of the product"), lies, "{pushed}");
     }
 }

@@ -58,8 +58,8 @@ pub(crate) struct XrayServer {
 pub(crate) fn open(mut settings: TargetSettings, caller: Caller) -> Result<XrayServer, OpenError> {
     let caller = jira::authorised(caller, &settings)?;
     let words = Words::new(&settings, usual_word, "TODO");
-    let execution_type = settings.options.text("execution_type")?.unwrap_or_else(|| "Test Execution".to_owned());
-    let test_type = settings.options.text("test_type")?.unwrap_or_else(|| "Test".to_owned());
+    let execution_type = settings.options.text("execution-type")?.unwrap_or_else(|| "Test Execution".to_owned());
+    let test_type = settings.options.text("test-type")?.unwrap_or_else(|| "Test".to_owned());
     settings.options.finish()?;
     let rules = CaseRules { shape: SHAPE, project: settings.project, create: settings.create_cases };
     Ok(XrayServer { caller, rules, words, execution_type, test_type })

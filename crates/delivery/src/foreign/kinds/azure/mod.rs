@@ -37,7 +37,7 @@ const COMMENT_CHARS_MAX: usize = 1000;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// The longest span of time that runs are asked for in.
 const SPAN_DAYS: u64 = 7;
-/// How long after its last change a run is still found, unless `look_back_days` says otherwise.
+/// How long after its last change a run is still found, unless `look-back-days` says otherwise.
 const LOOK_BACK_DAYS: u64 = 28;
 
 /// What is known of Azure's runs without a plan.
@@ -99,7 +99,7 @@ pub(crate) fn open(settings: TargetSettings, caller: Caller, clock: Arc<dyn Cloc
     let mut options = settings.options.clone();
     let (plan, suite) = (options.number("plan")?, options.number("suite")?);
     let configuration = options.number("configuration")?;
-    let look_back_days = options.number("look_back_days")?.unwrap_or(LOOK_BACK_DAYS);
+    let look_back_days = options.number("look-back-days")?.unwrap_or(LOOK_BACK_DAYS);
     options.finish()?;
     let missing = |key: &str, why| Err(OptionError::Missing { key: key.to_owned(), why });
     let plan = match (plan, suite) {
