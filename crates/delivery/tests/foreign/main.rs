@@ -11,6 +11,7 @@ mod allure;
 mod azure;
 mod generic;
 mod generic_keys;
+mod generic_lists;
 mod given;
 mod guides;
 mod jira;
