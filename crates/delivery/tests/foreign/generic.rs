@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use delivery::foreign::{Adapter, CaseChoice, CaseWanted, CycleId, Kind, Race, RowStatus, TargetSettings};
+use delivery::foreign::{
+    Adapter, CaseChoice, CaseWanted, CycleId, KeyOnWrite, Kind, MarkerLevel, Race, RowStatus, Strategy, TargetSettings,
+    Visible,
+};
 use domain::Status;
 use domain::marker::Found;
-use proof::stubs::generic::Service;
-use proof::stubs::{Admin, Fault, Plan, Select, Stamp, Stub, Vendor};
+use proof::stubs::generic::{Same, Service};
+use proof::stubs::{Admin, Damage, Fault, Lag, Plan, Quirks, Repeat, Rule, Select, Stub, Vendor};
 use serde_json::{Value, json};
 
 use crate::given::{class, entry, faults_of_a_write, next_write, opened, opened_for, settings, settled, wanted};
@@ -98,140 +101,6 @@ async fn cases_are_named_after_their_items_or_mapped() {
     let hash = id(target(&stub, named(json!("hash"))).cases(&wanted).await.unwrap());
     assert_eq!(hash, format!("item{}", name.hash()));
     assert!(id(target(&stub, named(json!("mapping"))).cases(&wanted).await.unwrap()).starts_with("Some(Unmatched"));
-}
-
-#[tokio::test]
-async fn all_pages_are_read_whichever_way_the_list_goes_on() {
-    let path = "/api/runs/{cycle}/results";
-    let ways = [
-        ("offset", json!({"path": format!("{path}?offset={{offset}}&limit=10"), "next": "offset"}), true),
-        (
-            "total",
-            json!({"path": format!("{path}?offset={{offset}}&limit=10"), "next": "offset", "total-at": "/total"}),
-            true,
-        ),
-        (
-            "page",
-            json!({"path": format!("{path}?page={{page}}&limit=10"), "next": "page", "total-at": "/total"}),
-            false,
-        ),
-        (
-            "cursor",
-            json!({"path": format!("{path}?after={{cursor}}&limit=10"), "next": "cursor", "cursor-at": "/next", "total-at": "/total"}),
-            false,
-        ),
-        (
-            "link",
-            json!({"path": format!("{path}?limit=10"), "next": "link", "total-at": "/total", "next-at": "/link"}),
-            false,
-        ),
-        (
-            "ending pages",
-            json!({"path": format!("{path}?page={{page}}&limit=10"), "next": "page", "first-page": 0, "total-at": "/total"}),
-            false,
-        ),
-    ];
-    for (name, keys, offset) in ways {
-        let stub = stub();
-        stub.vendor().first_page = keys.get("first-page").and_then(Value::as_u64).unwrap_or(1);
-        stub.vendor().pages_end = name == "ending pages";
-        for n in 0..45 {
-            stub.vendor().foreign(Stamp::default(), "7", &format!("case {n}"));
-        }
-        let mut own = described();
-        own["read"].as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
-        own["read"]["missing-is-empty"] = json!(false);
-        let target = target(&stub, own);
-        target.write(&CycleId::new("7"), &[entry("first", Status::Passed)]).await.unwrap();
-        // Three more while it is read: newest first, so that every later page moves.
-        stub.before(Select::reads().nth(2), |service, at| {
-            for n in 0..3 {
-                service.foreign(at, "7", &format!("late {n}"));
-            }
-        });
-        let check = async |what: &str| {
-            let rows = target.rows(&CycleId::new("7"), &[]).await.unwrap();
-            let old = rows.iter().filter(|row| !row.case.as_str().starts_with("late"));
-            let cases: std::collections::BTreeSet<_> = old.clone().map(|row| row.case.clone()).collect();
-            assert_eq!((old.count(), cases.len()), (46, 46), "{name}: {what}");
-        };
-        check("rows added").await;
-        for fault in [Fault::PageRepeats, Fault::PageSkips] {
-            stub.set_plan(Plan::on(Select::reads().nth(2), fault.clone()));
-            if offset {
-                check(&format!("{fault:?}")).await;
-            } else {
-                // Nothing but the count shows that a row slipped between two pages.
-                let trouble = target.rows(&CycleId::new("7"), &[]).await.unwrap_err();
-                assert_eq!(class(&trouble), "unknown", "{name}, {fault:?}: {trouble}");
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_list_that_is_not_whole_is_never_taken_for_one() {
-    let stub = stub();
-    for n in 0..45 {
-        stub.vendor().foreign(Stamp::default(), "7", &format!("case {n}"));
-    }
-    let read = |keys: Value| {
-        let mut own = described();
-        let table = own["read"].as_object_mut().unwrap();
-        table.extend(keys.as_object().unwrap().clone());
-        own
-    };
-    let path = "/api/runs/{cycle}/results?limit=10";
-    let cases = [
-        (json!({"path": path, "next": "none", "total-at": "/total"}), "46 rows"),
-        (json!({"path": format!("{path}&pgae={{page}}"), "next": "page"}), "same as the one before"),
-        (json!({"items-at": "/rows"}), "no array at \"/rows\""),
-        (json!({"row-at": "/uid"}), "no id at \"/uid\""),
-        (json!({"case-at": "/test"}), "no case at \"/test\""),
-    ];
-    for (keys, words) in cases {
-        let target = target(&stub, read(keys));
-        target.write(&CycleId::new("7"), &[entry("first", Status::Passed)]).await.unwrap();
-        let trouble = target.rows(&CycleId::new("7"), &[]).await.unwrap_err();
-        assert!(class(&trouble) == "unknown" && trouble.to_string().contains(words), "{trouble}");
-    }
-    // What isn't there is nothing only if the configuration says so, and the service itself.
-    let strict = target(&stub, with(described(), "/read/missing-is-empty", json!(false)));
-    assert_eq!(class(&strict.rows(&CycleId::new("8"), &[]).await.unwrap_err()), "gone");
-    stub.set_plan(Plan::on(Select::reads(), Fault::Page { status: 404, applied: false }));
-    let lenient = target(&stub, described());
-    assert_eq!(class(&lenient.rows(&CycleId::new("8"), &[]).await.unwrap_err()), "unknown");
-}
-
-#[tokio::test]
-async fn a_link_leads_nowhere_but_to_the_service_itself() {
-    let stub = stub();
-    let own = with(described(), "/read/path", json!("/api/runs/{cycle}/results?limit=10"));
-    let own = with(with(own, "/read/next", json!("link")), "/read/next-at", json!("/results/0/note"));
-    let target = target(&stub, own);
-    for (away, words) in
-        [("https://evil.example/x", "not under"), ("//evil.example/x", "not under"), ("/x", "later page")]
-    {
-        let mut one = entry("a", Status::Passed);
-        one.message = None;
-        target.write(&run(), &[one]).await.unwrap();
-        // The note is where the next page is said to be.
-        let amend = json!({ "status": "OK", "note": away });
-        let reached = opened(of(
-            &stub,
-            with(
-                described(),
-                "/amend",
-                json!({
-                    "path": "/api/results/{row}", "body": amend.to_string(),
-                }),
-            ),
-        ));
-        let rows = opened(of(&stub, described())).unwrap().rows(&run(), &[]).await.unwrap();
-        reached.unwrap().amend(&run(), &rows.last().unwrap().id, &entry("a", Status::Passed)).await.unwrap();
-        let trouble = target.rows(&run(), &[]).await.unwrap_err();
-        assert!(class(&trouble) == "unknown" && trouble.to_string().contains(words), "{trouble}");
-    }
 }
 
 /// The same service where runs are made first.
@@ -355,6 +224,73 @@ async fn the_services_own_words_tell_what_a_status_does_not() {
     said.statuses.insert(Status::Passed, "GREEN".to_owned());
     let trouble = opened(said).unwrap().write(&CycleId::new("other"), &one).await.unwrap_err();
     assert_eq!(class(&trouble), "exists");
+}
+
+#[tokio::test]
+async fn an_id_of_ours_makes_a_repeat_harmless() {
+    let by_header = with(described(), "/write/headers", json!({ "Idempotency-Key": "\"{id}\"" }));
+    let body = r#"{"uid": {id}, "case": {case}, "status": {status}, "note": {message}}"#;
+    let by_body = with(described(), "/write/body", json!(body));
+    for own in [by_header, by_body] {
+        for (repeat, same_id) in [(Repeat::Collapse, "collapses"), (Repeat::Refuse, "refuses")] {
+            let stub = Stub::start(Service::new(Rule::honest(repeat), Same::Uid)).unwrap();
+            let mut settings = of(&stub, with(own.clone(), "/same-id", json!(same_id)));
+            settings.strategy = Some(Strategy::Idempotent);
+            let target = opened(settings).unwrap();
+            let first = target.write(&run(), &[entry("a", Status::Passed)]).await.unwrap();
+            match target.write(&run(), &[entry("a", Status::Passed)]).await {
+                Ok(again) => assert_eq!((again, repeat), (first, Repeat::Collapse)),
+                Err(trouble) => assert_eq!((class(&trouble).as_str(), repeat), ("exists", Repeat::Refuse)),
+            }
+            assert_eq!(stub.ledger().count(), 1);
+            let facts = target.facts();
+            let key = if repeat == Repeat::Collapse { KeyOnWrite::Collapses } else { KeyOnWrite::Refuses };
+            assert_eq!((facts.key_on_write, facts.marker.level), (key, MarkerLevel::M1));
+            assert_eq!((facts.default_strategy(), facts.races), (Strategy::Idempotent, &[][..]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_replaces_says_so_and_rows_are_mended() {
+    let stub = Stub::start(Service::new(Rule::honest(Repeat::Replace), Same::Case)).unwrap();
+    let own = with(described(), "/repeat", json!("replaces"));
+    let own = with(
+        own,
+        "/amend",
+        json!({
+            "path": "/api/results/{row}", "body": r#"{"status": {status}, "note": {comment}}"#,
+        }),
+    );
+    let target = target(&stub, with(own, "/delete", json!({ "path": "/api/results/{row}" })));
+    assert_eq!(target.facts().default_strategy(), Strategy::Replace);
+    for status in [Status::Failed, Status::Passed] {
+        target.write(&run(), &[entry("a", status)]).await.unwrap();
+    }
+    let rows = target.rows(&run(), &[]).await.unwrap();
+    assert_eq!(rows.iter().map(|row| &row.status).collect::<Vec<_>>(), [&RowStatus::Is(Status::Passed)]);
+    target.amend(&run(), &rows[0].id, &entry("a", Status::Skipped)).await.unwrap();
+    let amended = target.rows(&run(), &[]).await.unwrap();
+    assert_eq!(amended[0].status, RowStatus::Is(Status::Skipped));
+    assert_eq!(amended[0].marker, Found::Whole(entry("a", Status::Skipped).marker));
+    target.delete(&run(), &rows[0].id).await.unwrap();
+    target.delete(&run(), &rows[0].id).await.unwrap();
+    assert_eq!(stub.ledger().count(), 0);
+}
+
+#[tokio::test]
+async fn a_list_that_lags_and_a_note_that_is_cut_are_what_the_configuration_says() {
+    let stub = stub();
+    stub.set_quirks(Quirks { lag: Lag::Reads(1), damage: vec![Damage::CutTo(80)], ..Quirks::default() });
+    let own = with(with(described(), "/lag-ms", json!(5000)), "/comment-max", json!(80));
+    let target = target(&stub, own);
+    assert_eq!(target.facts().visible, Visible::Later(5000));
+    let mut long = entry("a", Status::Failed);
+    long.message = Some("é".repeat(500));
+    target.write(&run(), std::slice::from_ref(&long)).await.unwrap();
+    assert_eq!(target.rows(&run(), &[]).await.unwrap().len(), 0, "not yet");
+    let rows = target.rows(&run(), &[]).await.unwrap();
+    assert_eq!(rows[0].marker, Found::Whole(long.marker));
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ mod allure;
 mod azure;
 mod generic;
 mod generic_keys;
-mod generic_rules;
+mod generic_lists;
 mod given;
 mod guides;
 mod jira;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use shown::{none_as_text, shown_build, shown_case, shown_execution};
+use shown::{is_true, none_as_text, number, shown_build, shown_case, shown_execution};
 
 use crate::stubs::xml_rpc::{self, Called};
 use crate::stubs::{Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Row, Rows, Rule, Turn, Vendor};
@@ -394,13 +394,4 @@ fn read(request: &Request) -> Option<Called> {
 
 fn is_same(one: &Execution, other: &Execution) -> bool {
     (one.build, one.case, one.platform) == (other.build, other.case, other.platform)
-}
-
-fn number(args: &Value, name: &str) -> Option<u64> {
-    let value = args.get(name)?;
-    value.as_u64().or_else(|| value.as_str()?.parse().ok())
-}
-
-fn is_true(value: &Value) -> bool {
-    *value == json!(true) || value.as_u64() == Some(1)
 }

@@ -1,4 +1,4 @@
-//! How `TestLink` shows what it holds. Must not change anything.
+//! How `TestLink` shows what it holds, and the loose ways in which it takes values. Must not change anything.
 
 use serde_json::{Value, json};
 
@@ -30,4 +30,15 @@ pub(super) fn shown_execution(row: &Row<Execution>) -> Value {
         "testplan_id": PLAN.to_string(), "platform_id": row.data.platform.to_string(), "execution_type": "2",
         "tcversion_id": (row.data.case + 200).to_string(), "tcversion_number": "1",
     })
+}
+
+/// A number, also as text.
+pub(super) fn number(args: &Value, name: &str) -> Option<u64> {
+    let value = args.get(name)?;
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// A yes, also as a number.
+pub(super) fn is_true(value: &Value) -> bool {
+    *value == json!(true) || value.as_u64() == Some(1)
 }
