@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 const BUILD: [&str; 3] = ["--workspace", "--features", "tallyonce/failpoints"];
 
 /// What the tests need besides the toolchain: a program, and the Debian package that brings it.
-const NEEDS: [(&str, &str); 7] = [
+const NEEDS: [(&str, &str); 8] = [
     ("cc", "gcc libc6-dev"),
     ("curl", "curl"),
     ("wget", "wget"),
@@ -22,6 +22,7 @@ const NEEDS: [(&str, &str); 7] = [
     ("unzip", "unzip"),
     ("bash", "bash"),
     ("shellcheck", "shellcheck"),
+    ("python3", "python3 python3-venv"),
 ];
 
 fn main() -> ExitCode {
