@@ -119,6 +119,7 @@ impl Outbox {
                 // Whole or not: it is the entry once more, by a writer that is dead. Without the lock it may live.
                 if guard.is_some() {
                     let _ = fs::remove_file(self.folder.join(name));
+                    fail::fail_point!("client:outbox:cleared");
                 }
                 continue;
             }
