@@ -212,6 +212,8 @@ impl Case<'_> {
                     site.door().set_plan(Plan::pass());
                     home.push_to_the_end(said)
                 }
+                // A call that the push can do without.
+                Some(0) if self.push > 0 => Ok(()),
                 other => Err(format!("a limit that outlasts the deadline ended with {other:?}")),
             },
             Mode::LateAfter => {

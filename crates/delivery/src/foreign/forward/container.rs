@@ -54,11 +54,11 @@ impl Forwarder<'_> {
         }
         let wanted = numbered(base, &hand.intent, hand.intent.sends);
         // A process whose ledger is gone may have filled it.
-        if let Some(there) = self.oldest(&wanted, &mut Vec::new()).await? {
+        if let Some(there) = self.first_there(&wanted).await? {
             hand.intent.cycle_there = Some(there.to_string());
             hand.intent.sends += 1;
             let next = numbered(base, &hand.intent, hand.intent.sends);
-            if self.oldest(&next, &mut Vec::new()).await?.is_some() {
+            if self.first_there(&next).await?.is_some() {
                 // Another one was begun after it: it was given up, whatever came into it since.
                 return Ok(());
             }
@@ -76,7 +76,8 @@ impl Forwarder<'_> {
         hand.intent.sent_ms = Some(self.clock.unix_ms());
         hand.intent.cycle_there = None;
         self.step(hand, IntentEvent::Sent).await?;
-        let cycle = self.found_or_made(&wanted, &mut Vec::new()).await?;
+        let made = self.found_or_made(&wanted, &mut Vec::new()).await?;
+        let cycle = self.first_there(&wanted).await?.unwrap_or(made);
         hand.intent.cycle_there = Some(cycle.to_string());
         self.book.advance(hand.turn, IntentState::Sending, &hand.intent).await?;
         match self.fill(hand, &cycle, &wanted).await? {
@@ -95,6 +96,13 @@ impl Forwarder<'_> {
                 self.step(hand, IntentEvent::Silence).await
             }
         }
+    }
+
+    /// The oldest of a number, whether it has ended or not: one that is made again later, or late, never takes its place.
+    async fn first_there(&mut self, wanted: &CycleWanted) -> Result<Option<CycleId>, Halt> {
+        let adapter = self.adapter;
+        let found = self.asking(|| adapter.find_cycles(wanted)).await?;
+        Ok(found.into_iter().next().map(|found| found.id))
     }
 
     /// Writes everything. `Some`: a part may be written or not.
