@@ -16,7 +16,7 @@ use crate::site::Folder;
 use crate::verdict::{self, Said, Seen, Tally};
 
 /// For what has to come, however busy the machine is.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// One request of these pushes may take so long. Many run at once.
 const TIMEOUT: &str = "1500ms";
 /// How many pushes run at once. They mostly wait.
