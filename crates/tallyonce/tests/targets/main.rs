@@ -10,5 +10,8 @@
 
 mod doubles;
 mod faults;
+mod matrix;
+mod products;
 mod site;
 mod usage;
+mod verdict;

@@ -11,6 +11,7 @@ use super::settle::Hand;
 use super::{Forwarded, Forwarder, Halt, Load, Turn};
 use crate::foreign::adapter::Closing;
 use crate::foreign::entry::{CaseId, CycleId, CycleWanted, Entry};
+use crate::foreign::facts::Visible;
 
 /// Containers that are begun for one push before a person has to look.
 const CONTAINERS_MAX: u32 = 8;
@@ -53,24 +54,38 @@ impl Forwarder<'_> {
         }
         let wanted = numbered(base, &hand.intent, hand.intent.sends);
         // A process whose ledger is gone may have filled it.
-        if let Some(there) = self.oldest(&wanted, &mut Vec::new()).await? {
+        if let Some(there) = self.first_there(&wanted).await? {
             hand.intent.cycle_there = Some(there.to_string());
             hand.intent.sends += 1;
+            let next = numbered(base, &hand.intent, hand.intent.sends);
+            if self.first_there(&next).await?.is_some() {
+                // Another one was begun after it: it was given up, whatever came into it since.
+                return Ok(());
+            }
             if self.is_whole(hand, &there).await? {
                 self.end(&there).await?;
                 return self.step(hand, IntentEvent::Seen).await;
             }
-            self.give_up(&there).await?;
-            return Ok(());
+            // Another process may be filling it right now, or what one has sent comes late.
+            hand.intent.sent_ms = Some(self.clock.unix_ms());
+            hand.intent.cause = Some("a container of this push is there, and not whole".to_owned());
+            self.step(hand, IntentEvent::Sent).await?;
+            return self.step(hand, IntentEvent::Silence).await;
         }
         hand.intent.sends += 1;
         hand.intent.sent_ms = Some(self.clock.unix_ms());
         hand.intent.cycle_there = None;
         self.step(hand, IntentEvent::Sent).await?;
-        let cycle = self.found_or_made(&wanted, &mut Vec::new()).await?;
+        let made = self.found_or_made(&wanted, &mut Vec::new()).await?;
+        let cycle = self.first_there(&wanted).await?.unwrap_or(made);
         hand.intent.cycle_there = Some(cycle.to_string());
         self.book.advance(hand.turn, IntentState::Sending, &hand.intent).await?;
-        match self.fill(hand, &cycle).await? {
+        match self.fill(hand, &cycle, &wanted).await? {
+            // Two writers at once fill one container (R2, R3). Whoever ends it last sees both, where it can be seen by now.
+            None if !self.is_shown_later() && !self.is_whole(hand, &cycle).await? => {
+                hand.intent.cause = Some("taken, but the container holds something else: another writer?".to_owned());
+                self.step(hand, IntentEvent::Silence).await
+            }
             None => {
                 self.end(&cycle).await?;
                 hand.intent.cause = None;
@@ -83,13 +98,25 @@ impl Forwarder<'_> {
         }
     }
 
+    /// The oldest of a number, whether it has ended or not: one that is made again later, or late, never takes its place.
+    async fn first_there(&mut self, wanted: &CycleWanted) -> Result<Option<CycleId>, Halt> {
+        let adapter = self.adapter;
+        let found = self.asking(|| adapter.find_cycles(wanted)).await?;
+        Ok(found.into_iter().next().map(|found| found.id))
+    }
+
     /// Writes everything. `Some`: a part may be written or not.
-    async fn fill(&mut self, hand: &mut Hand, cycle: &CycleId) -> Result<Option<String>, Halt> {
+    async fn fill(&mut self, hand: &mut Hand, cycle: &CycleId, wanted: &CycleWanted) -> Result<Option<String>, Halt> {
         let entries = self.writable(cycle, hand.entries.clone(), &mut hand.intent.refused).await?;
         let items_max = self.adapter.facts().bulk.items_max.max(1);
         for batch in entries.chunks(items_max) {
             let mut out = Vec::new();
             let sent = self.send(cycle, batch, &mut out).await;
+            let refused = !out.is_empty() || matches!(sent, Sent::Denied(Halt::Refused(_)));
+            if refused && self.is_closed(cycle, wanted).await? {
+                // By another writer of this push: nothing of it is about the outcomes.
+                return Ok(Some("the container was ended while it was filled".to_owned()));
+            }
             hand.refuse(out);
             match sent {
                 Sent::Taken => {}
@@ -98,6 +125,12 @@ impl Forwarder<'_> {
             }
         }
         Ok(None)
+    }
+
+    async fn is_closed(&mut self, cycle: &CycleId, wanted: &CycleWanted) -> Result<bool, Halt> {
+        let (adapter, given) = (self.adapter, CycleWanted { given: Some(cycle.clone()), ..wanted.clone() });
+        let found = self.asking(|| adapter.find_cycles(&given)).await?;
+        Ok(found.iter().any(|found| found.closed))
     }
 
     async fn judge_container(&mut self, hand: &mut Hand) -> Result<(), Halt> {
@@ -112,6 +145,10 @@ impl Forwarder<'_> {
         }
         self.give_up(&cycle).await?;
         self.step(hand, IntentEvent::Missing).await
+    }
+
+    fn is_shown_later(&self) -> bool {
+        matches!(self.adapter.facts().visible, Visible::Later(_))
     }
 
     /// True if a container holds everything once, and nothing else of it.
