@@ -3,6 +3,7 @@
 //! Must not know reports, keys or flags.
 
 use std::path::Path;
+use std::time::Duration;
 
 use delivery::{
     Clock as _, Ended, Entry, EntryLock, Keep, LockError, Loose, Outbox, Parcel, RetryPolicy, Settled, Stop,
@@ -14,6 +15,7 @@ use rand::rngs::StdRng;
 use crate::commands::summary;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kept, State};
+use crate::forward::Forwarding;
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::progress::Watcher;
@@ -44,7 +46,7 @@ pub(crate) struct Courier {
 
 impl Courier {
     /// To this target, until the deadline, counted from now.
-    pub(crate) fn new(target: Box<dyn Target>, deadline: std::time::Duration, stop: Stop, output: Output) -> Self {
+    pub(crate) fn new(target: Box<dyn Target>, deadline: Duration, stop: Stop, output: Output) -> Self {
         let deadline_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
         Self { target, clock: SystemClock::new(), deadline_ms, stop, random: rand::make_rng(), output }
     }
@@ -86,7 +88,8 @@ impl Courier {
     }
 
     /// Keeps a fresh parcel, delivers what the outbox holds of the same key from before, then itself. Its entry, if
-    /// there is one of its own, is to be forgotten once all is said; what came of those from before is said here.
+    /// there is one of its own, is to be forgotten once all is said; what came of those from before is said here, and
+    /// they go on to the target first too, if there is one: a later push may offer a part of what they hold.
     ///
     /// # Errors
     /// It is not recorded. Unless it is refused for good, it is in the outbox then.
@@ -95,9 +98,10 @@ impl Courier {
         outbox: &Outbox,
         entry: Entry,
         parcel: &Parcel,
+        forwarding: Option<&Forwarding>,
         object: &mut PushObject,
     ) -> Result<Option<Settled>, Failure> {
-        self.deliver_older(outbox, &entry, parcel, object).await?;
+        self.deliver_older(outbox, &entry, parcel, forwarding, object).await?;
         let mut entry = entry;
         for _ in 0..TURNS_MAX {
             match entry.lock() {
@@ -127,6 +131,7 @@ impl Courier {
         outbox: &Outbox,
         own: &Entry,
         parcel: &Parcel,
+        forwarding: Option<&Forwarding>,
         object: &mut PushObject,
     ) -> Result<(), Failure> {
         let (entries, _) = outbox.entries().map_err(|error| outbox_failure(&error))?;
@@ -139,7 +144,7 @@ impl Courier {
             self.output
                 .note(&format!("an earlier delivery of this key waits in {}; it goes first", entry.path().display()));
             let mut earlier = PushObject::of(entry.header());
-            match self.flush(entry, &mut earlier).await {
+            match self.flush_on(entry, forwarding, &mut earlier).await {
                 Ok(Flushed::Here(settled)) => {
                     self.say_earlier(&earlier, object);
                     self.forget(*settled, object);
@@ -156,6 +161,21 @@ impl Courier {
             }
         }
         Ok(())
+    }
+
+    /// As [`Self::flush`], and from the target's ledger on to the target. Without an end there, its entry stays.
+    async fn flush_on(
+        &mut self,
+        entry: &Entry,
+        forwarding: Option<&Forwarding>,
+        object: &mut PushObject,
+    ) -> Result<Flushed, Failure> {
+        let flushed = self.flush(entry, object).await?;
+        if let (Flushed::Here(_), Some(forwarding)) = (&flushed, forwarding) {
+            let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
+            forwarding.push(&load(entry)?, Duration::from_millis(left_ms), &self.stop, object).await?;
+        }
+        Ok(flushed)
     }
 
     /// Says what became of an earlier push. Beside others is not where its sender looks for it.

@@ -350,7 +350,7 @@ async fn send(
     let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
     let mut courier = Courier::new(opened, settings.deadline.value, stop.clone(), output);
     let before = object.warnings.len();
-    let mut handed = courier.hand_over(&outbox, entry, parcel, object).await;
+    let mut handed = courier.hand_over(&outbox, entry, parcel, forwarding.as_ref(), object).await;
     let mut exit = Exit::Success;
     if let (Ok(_), Some(forwarding)) = (&handed, &forwarding) {
         match forwarding.push(parcel, settings.deadline.value, &stop, object).await {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proof::stubs::{Fault, Plan, RetryAfter, Select, When};
 
-use crate::site::{CASES, rail};
+use crate::site::{CASES, rail, report};
 
 fn faults() -> Vec<(&'static str, Fault)> {
     let refused = |status, retry_after| Fault::Refused { status, retry_after };
@@ -85,6 +85,23 @@ fn a_client_that_dies_half_way_is_followed_by_one_that_ends_it() {
         assert!(stub.doubled().is_empty(), "kept {kept}: {json:#} {:?}", stub.doubled());
         assert_eq!(stub.ledger().count(), CASES, "kept {kept}");
     }
+}
+
+#[test]
+fn what_an_earlier_attempt_left_reaches_the_target_before_a_part_that_ran_again() {
+    let (stub, folder, names) = rail();
+    stub.set_plan(Plan::on(Select::any(), Fault::RequestDropped));
+    let (cut, _) = folder.push(&["--attempt", "1", "--deadline", "300ms"]);
+    assert_eq!(cut.code, Some(75), "{cut}");
+    stub.set_plan(Plan::pass());
+    // Only what failed runs again: the rest is in the first attempt alone.
+    folder.write("report.xml", &report(&names[2..3], &[]));
+    let (again, json) = folder.push(&["--attempt", "2", "--on-difference", "revise"]);
+    assert_eq!(again.code, Some(0), "{again}");
+    let items = stub.ledger();
+    assert_eq!(items.items().len(), CASES, "{json:#} {items:?}");
+    // The item that ran again stands there with both of its executions.
+    assert_eq!(items.count(), CASES + 1, "{items:?}");
 }
 
 #[test]
