@@ -145,11 +145,11 @@ impl Courier {
                 .note(&format!("an earlier delivery of this key waits in {}; it goes first", entry.path().display()));
             let mut earlier = PushObject::of(entry.header());
             match self.flush_on(entry, forwarding, &mut earlier).await {
-                Ok(Flushed::Here(settled)) => {
+                Ok((Flushed::Here(settled), _)) => {
                     self.say_earlier(&earlier, object);
                     self.forget(*settled, object);
                 }
-                Ok(Flushed::Elsewhere) => {}
+                Ok((Flushed::Elsewhere, _)) => {}
                 // Without an answer the order would be lost.
                 Err(failure) if failure.exit == Exit::NotConfirmed => return Err(behind(entry, own, &failure.what)),
                 // A refusal says nothing about the fresh one.
@@ -164,18 +164,22 @@ impl Courier {
     }
 
     /// As [`Self::flush`], and from the target's ledger on to the target. Without an end there, its entry stays.
-    async fn flush_on(
+    ///
+    /// # Errors
+    /// It is not recorded, or it isn't known whether all of it is at the target.
+    pub(crate) async fn flush_on(
         &mut self,
         entry: &Entry,
         forwarding: Option<&Forwarding>,
         object: &mut PushObject,
-    ) -> Result<Flushed, Failure> {
+    ) -> Result<(Flushed, Exit), Failure> {
         let flushed = self.flush(entry, object).await?;
-        if let (Flushed::Here(_), Some(forwarding)) = (&flushed, forwarding) {
-            let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
-            forwarding.push(&load(entry)?, Duration::from_millis(left_ms), &self.stop, object).await?;
-        }
-        Ok(flushed)
+        let (Flushed::Here(_), Some(forwarding)) = (&flushed, forwarding) else { return Ok((flushed, Exit::Success)) };
+        let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
+        let (parcel, left) = (load(entry)?, Duration::from_millis(left_ms));
+        let exit = Box::pin(forwarding.push(&parcel, left, &self.stop, object)).await?;
+        object.exit = exit.number();
+        Ok((flushed, exit))
     }
 
     /// Says what became of an earlier push. Beside others is not where its sender looks for it.
@@ -196,7 +200,7 @@ impl Courier {
     ///
     /// # Errors
     /// It is not recorded.
-    pub(crate) async fn flush(&mut self, entry: &Entry, object: &mut PushObject) -> Result<Flushed, Failure> {
+    async fn flush(&mut self, entry: &Entry, object: &mut PushObject) -> Result<Flushed, Failure> {
         let Some(mut lock) = self.take(entry).await? else {
             self.output.note(&format!("{} was delivered by another process meanwhile", entry.path().display()));
             return Ok(Flushed::Elsewhere);

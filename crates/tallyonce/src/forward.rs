@@ -84,10 +84,10 @@ impl Forwarding {
         Ok(Self { target, adapter, strategy, output, doubt: None })
     }
 
-    /// Holds the strategy against the last probe, if there is one.
+    /// Holds the strategy against the last probe, if there is one, and makes the folder of the ledger.
     ///
     /// # Errors
-    /// The probe speaks against it; under `strict` also if `replace` was never probed.
+    /// The probe speaks against it; under `strict` also if `replace` was never probed. The folder can't be made.
     pub(crate) fn granted(mut self, strict: bool) -> Result<Self, Failure> {
         let name = &self.target.settings.name;
         let path = &self.target.probe;
@@ -110,6 +110,16 @@ impl Forwarding {
             Leave::Warned(why) => Some(format!("{name}: {why}")),
             Leave::Refused(why) => return Err(refused(&why)),
         };
+        if let Destination::Sqlite(ledger) = &self.target.ledger
+            && let Some(folder) = ledger.parent().filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                Failure::machine(
+                    format!("{name}: the folder {} of its ledger can't be made: {error}", folder.display()),
+                    "Mend permissions, or name another ledger: `ledger` of the target.",
+                )
+            })?;
+        }
         Ok(self)
     }
 

@@ -121,20 +121,18 @@ impl Flush<'_> {
                 self.say(object, Err(failure)).await;
                 continue;
             }
-            let result = match self.courier() {
-                Ok(courier) => courier.flush(entry, &mut object).await,
-                Err(failure) => Err(failure.kept(courier::kept_in(entry))),
+            let opened = self.open_courier().map_err(|failure| failure.kept(courier::kept_in(entry)));
+            let result = match (opened, &mut self.courier) {
+                (Ok(()), Some(courier)) => courier.flush_on(entry, self.forwarding.as_ref(), &mut object).await,
+                (Err(failure), _) => Err(failure),
+                (Ok(()), None) => continue,
             };
             match result {
-                Ok(Flushed::Elsewhere) => {}
-                Ok(Flushed::Here(settled)) => match self.forward(entry, &mut object).await {
-                    Ok(exit) => {
-                        self.worst = self.worst.worse(exit);
-                        self.say_and_forget(object, *settled).await;
-                    }
-                    // Its entry stays.
-                    Err(failure) => self.say(object, Err(failure)).await,
-                },
+                Ok((Flushed::Elsewhere, _)) => {}
+                Ok((Flushed::Here(settled), exit)) => {
+                    self.worst = self.worst.worse(exit);
+                    self.say_and_forget(object, *settled).await;
+                }
                 Err(failure) => {
                     if failure.exit == Exit::NotConfirmed {
                         unconfirmed.push((entry, failure.what.clone()));
@@ -143,15 +141,6 @@ impl Flush<'_> {
                 }
             }
         }
-    }
-
-    /// From the target's ledger on to the target.
-    async fn forward(&self, entry: &Entry, object: &mut PushObject) -> Result<Exit, Failure> {
-        let Some(forwarding) = &self.forwarding else { return Ok(Exit::Success) };
-        let parcel = entry.load().map_err(|error| courier::outbox_failure(&error))?;
-        let exit = forwarding.push(&parcel, self.settings.deadline.value, &self.stop, object).await?;
-        object.exit = exit.number();
-        Ok(exit)
     }
 
     /// What an earlier process left in the target's ledger, its outbox entry gone or not.
@@ -224,6 +213,12 @@ impl Flush<'_> {
         // The file stays whatever happens: it is the caller's.
         object.ended(&ended, Kept::Sealed)?;
         courier.tidy().await;
+        if let Some(forwarding) = &self.forwarding {
+            let deadline = self.settings.deadline.value;
+            let exit = Box::pin(forwarding.push(&parcel, deadline, &self.stop, object)).await?;
+            object.exit = exit.number();
+            self.worst = self.worst.worse(exit);
+        }
         Ok(())
     }
 
@@ -254,6 +249,10 @@ impl Flush<'_> {
             Courier::new(target, self.settings.deadline.value, self.stop.clone(), self.output)
         };
         Ok(self.courier.insert(courier))
+    }
+
+    fn open_courier(&mut self) -> Result<(), Failure> {
+        self.courier().map(|_| ())
     }
 
     async fn say(&mut self, mut object: PushObject, result: Result<(), Failure>) {

@@ -353,7 +353,7 @@ async fn send(
     let mut handed = courier.hand_over(&outbox, entry, parcel, forwarding.as_ref(), object).await;
     let mut exit = Exit::Success;
     if let (Ok(_), Some(forwarding)) = (&handed, &forwarding) {
-        match forwarding.push(parcel, settings.deadline.value, &stop, object).await {
+        match Box::pin(forwarding.push(parcel, settings.deadline.value, &stop, object)).await {
             Ok(code) => exit = code,
             // Its entry stays, so that `flush` goes on.
             Err(failure) => handed = Err(failure),

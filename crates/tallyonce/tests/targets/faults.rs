@@ -105,6 +105,20 @@ fn what_an_earlier_attempt_left_reaches_the_target_before_a_part_that_ran_again(
 }
 
 #[test]
+fn a_sealed_push_goes_on_to_the_target_that_flushes_it() {
+    let (stub, folder, _) = rail();
+    let seal = ["push", "report.xml", "--seal", "job.push", "--project", "shop", "--cycle", "main", "--run", "7"];
+    let sealed = folder.run(&seal).output().unwrap();
+    assert_eq!(sealed.code, Some(0), "{sealed}");
+    let bound = ["flush", "job.push", "--to", "there", "--project", "shop", "--cycle", "main", "--run", "7"];
+    for _ in 0..2 {
+        let flushed = folder.run(&bound).output().unwrap();
+        assert_eq!(flushed.code, Some(0), "{flushed}");
+        assert_eq!(stub.ledger().count(), CASES);
+    }
+}
+
+#[test]
 fn what_the_deadline_cuts_is_kept_and_flushed() {
     let (stub, folder, _) = rail();
     stub.set_plan(Plan::on(Select::writes().what("add_results_for_cases"), Fault::RequestDropped));
