@@ -3,12 +3,15 @@
 //! `cargo xtask lint` checks format, lints and documentation.
 //! Must not hold a test: those live beside the code.
 
+mod built;
 mod mutants;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use built::Built;
 
 /// What is built for tests: everything, with the points and switches of proof in it. Unless chosen they do nothing.
 const BUILD: [&str; 3] = ["--workspace", "--features", "tallyonce/failpoints"];
@@ -52,8 +55,53 @@ fn test(more: &[String]) -> Result<()> {
     if !root().join("../shared/corpus/MANIFEST.tsv").exists() {
         say("xtask: no ../shared beside this folder: tests that compare with its corpus and scenarios skip themselves");
     }
-    cargo(&[&["test"], &BUILD[..], &strs(more)[..]].concat())?;
-    if more.is_empty() { mutants::run(&[]) } else { Ok(()) }
+    if !more.is_empty() {
+        return cargo(&[&["test"], &BUILD[..], &strs(more)[..]].concat());
+    }
+    let beside = Beside::start(&Built::make()?)?;
+    cargo(&[&["test"], &BUILD[..], &["--", "--skip", LONG_CALCULATION]].concat())?;
+    beside.end()?;
+    mutants::run(&[])
+}
+
+/// Only calculates, for minutes, where most other tests wait for processes and clocks.
+const LONG_CALCULATION: &str = "pushes_under_faults_are_recorded_once";
+
+/// The simulation beside all other tests, with what they leave of the machine.
+struct Beside {
+    simulation: Child,
+    said: PathBuf,
+}
+
+impl Beside {
+    fn start(built: &Built) -> Result<Self> {
+        let said = std::env::temp_dir().join(format!("tallyonce-simulation-{}.log", std::process::id()));
+        let file = File::create(&said).with_context(|| said.display().to_string())?;
+        let executable = built.of("proof", "sim")?;
+        let mut command = if found("nice") { Command::new("nice") } else { Command::new(&executable.path) };
+        if found("nice") {
+            command.args(["-n", "15"]).arg(&executable.path);
+        }
+        command.args(["--nocapture", LONG_CALCULATION]).current_dir(&executable.folder).stdin(Stdio::null());
+        let simulation = command.stderr(file.try_clone()?).stdout(file).spawn().context("the simulation")?;
+        Ok(Self { simulation, said })
+    }
+
+    /// Waits for it, and says what it said.
+    fn end(mut self) -> Result<()> {
+        let status = self.simulation.wait()?;
+        say(&std::fs::read_to_string(&self.said).unwrap_or_default());
+        if status.success() { Ok(()) } else { bail!("the simulation failed: {status}") }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Another test failed: this one is not waited for. If it has ended, there is nothing to kill or remove.
+        let _ = self.simulation.kill();
+        let _ = self.simulation.wait();
+        let _ = std::fs::remove_file(&self.said);
+    }
 }
 
 fn lint() -> Result<()> {

@@ -51,6 +51,18 @@ impl ApiClient {
         read(&body)
     }
 
+    /// As [`Self::get_json`], and lets the server wait so many seconds at most before it answers (`Prefer: wait=N`).
+    pub async fn get_json_waiting<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        seconds: u64,
+    ) -> Result<T, ApiError> {
+        let mut headers = HeaderMap::new();
+        headers.insert("prefer", HeaderValue::try_from(format!("wait={seconds}")).map_err(|e| unsendable(&e))?);
+        read(&self.send(Method::GET, path, query, headers, Bytes::new()).await?)
+    }
+
     /// Asks for an answer of any type, such as an export.
     pub async fn get_bytes(&self, path: &str, query: &[(&str, &str)]) -> Result<Bytes, ApiError> {
         self.send(Method::GET, path, query, HeaderMap::new(), Bytes::new()).await
@@ -64,7 +76,6 @@ impl ApiClient {
         headers: &[(&str, &str)],
         body: &(impl Serialize + Sync),
     ) -> Result<T, ApiError> {
-        let unsendable = |e: &dyn std::fmt::Display| ApiError::Request(e.to_string());
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let name = HeaderName::from_bytes(name.as_bytes()).map_err(|e| unsendable(&e))?;
@@ -105,6 +116,10 @@ impl ApiClient {
             Delivery::Recorded(()) => ApiError::Unclear(Cause::new("an answer that says nothing")),
         })
     }
+}
+
+fn unsendable(error: &dyn std::fmt::Display) -> ApiError {
+    ApiError::Request(error.to_string())
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {

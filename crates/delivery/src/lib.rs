@@ -31,7 +31,10 @@ pub use deliver::{Ended, Progress, TRY_GRACE_MS, Terms, deliver};
 pub use destination::{Destination, DestinationError, HttpUrl};
 pub use http::{HttpSettings, ProxySettings, Request, SettingsError, Transport};
 pub use keep::{Keep, Loose};
-pub use outbox::{BrokenEntry, Entry, EntryLock, LockError, Outbox, OutboxError, Settled};
+pub use outbox::{
+    Attachment, AttachmentWanted, Attachments, AttachmentsWanted, BrokenEntry, Entry, EntryLock, LeftOut, LockError,
+    Outbox, OutboxError, Settled,
+};
 pub use parcel::{
     BodyPlace, Contents, Form, Header, Label, PackError, Packing, Parcel, Scratch, SealedError, Source,
     TEXT_MORE_BYTES, UnpackError, belongs_to,

@@ -134,7 +134,7 @@ fn encode(outcome: &Outcome, into: &mut Vec<u8>) {
     }
     into.extend_from_slice(&(outcome.external_ids.len() as u32).to_le_bytes());
     for id in &outcome.external_ids {
-        encode_text(Some(id), into);
+        encode_text(Some(&id.to_string()), into);
     }
 }
 
@@ -153,7 +153,7 @@ fn encode_text(text: Option<&str>, into: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DurationUs, ItemName, Status};
+    use crate::{DurationUs, ExternalId, ItemName, Status};
     use proptest::prelude::*;
 
     fn outcome(n: u32, status: Status, message: Option<&str>) -> Outcome {
@@ -196,7 +196,7 @@ mod tests {
                 0 => changed.status = if changed.status == Status::Passed { Status::Failed } else { Status::Passed },
                 1 => changed.duration_us = None,
                 2 => changed.message = Some("other".into()),
-                3 => changed.external_ids.push("C1".into()),
+                3 => changed.external_ids.push(ExternalId::from("C1".to_owned())),
                 _ => changed.attempts.push(Attempt { status: Status::Skipped, duration_us: None, message: None }),
             }
             let (a, b) = (Outcomes::from_unordered(outcomes).unwrap(), Outcomes::from_unordered(other).unwrap());

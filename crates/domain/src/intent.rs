@@ -1,6 +1,8 @@
 //! What a forwarder means to write into a repository without keys, and how far that is: the states of an intent and every
 //! step between them (`facts/idempotency.md`, 4.1). Must not know repositories, time or how intents are kept.
 
+mod flag;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CycleName, ProjectId, RoundId};
 use crate::key::PushKey;
+
+pub use flag::Flag;
 
 /// How far an intent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -88,7 +92,7 @@ impl IntentState {
             (S::Sending, E::Confirmed) => S::Acked,
             (S::Sending, E::Refused) => S::Rejected,
             (S::Sending, E::NoEffect) => S::Planned,
-            (S::Sending, E::Silence | E::Found) => S::Unknown,
+            (S::Sending, E::Accepted | E::Silence | E::Found) => S::Unknown,
             (S::Unknown, E::Found) => S::Unknown,
             (S::Unknown, E::ReadsBack) => S::Reconciling,
             (S::Reconciling, E::Found | E::Silence) => S::Unknown,
@@ -96,6 +100,7 @@ impl IntentState {
             (S::Reconciling, E::Missing) => S::Absent,
             (S::Planned | S::Sending | S::Unknown | S::Reconciling | S::Absent, E::GivenUp) => S::Parked,
             (S::Parked, E::Resumed) => S::Unknown,
+            (S::Acked | S::Found | S::Rejected, E::PushedAgain) => S::Absent,
             _ => return None,
         })
     }
@@ -125,6 +130,8 @@ pub enum IntentEvent {
     Sent,
     /// The answer says that it is written.
     Confirmed,
+    /// The answer says that it is taken; that it is written, only reading back shows.
+    Accepted,
     /// The answer says that it is not written, and never will be as it is.
     Refused,
     /// It surely had no effect: no byte left, or the repository said that it did nothing yet.
@@ -143,92 +150,8 @@ pub enum IntentEvent {
     GivenUp,
     /// A person says: look again.
     Resumed,
-}
-
-/// What people have to know of an intent beyond its state: the named ends of the windows that no strategy closes
-/// (`facts/idempotency.md`, 4.3). Never in silence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Flag {
-    /// W1, W2, W11, R2: one write stands there more than once.
-    DuplicateDetected,
-    /// W4: it was confirmed, and is not there any more.
-    VendorLost,
-    /// W5: rows of ours are there that no intent knows.
-    Orphan,
-    /// W6: the ledger is older than what it forwarded.
-    LedgerRestored,
-    /// W7: a count is neither what it was nor what it should be.
-    CountContradicts,
-    /// W8: a part of it is there.
-    Partial,
-    /// W9: a marker came back changed.
-    MarkerMangled,
-    /// W10: somebody changed or deleted it.
-    Vanished,
-    /// W12: nothing can be read there: it was sent once, and never again.
-    AtMostOnce,
-    /// W13: accepted, and not seen since.
-    AcceptedNotConfirmed,
-    /// W14: what was found is older than the intent.
-    SuspiciousMatch,
-    /// R3: more than one cycle carries the round's id; the oldest is used.
-    CycleDoubled,
-    /// R4: a newer attempt of the same write is there; this one was left out.
-    Stale,
-    /// R10: more than one row of the case is there, of other writers.
-    RowsAmbiguous,
-}
-
-impl Flag {
-    /// All.
-    pub const ALL: [Flag; 14] = [
-        Flag::DuplicateDetected,
-        Flag::VendorLost,
-        Flag::Orphan,
-        Flag::LedgerRestored,
-        Flag::CountContradicts,
-        Flag::Partial,
-        Flag::MarkerMangled,
-        Flag::Vanished,
-        Flag::AtMostOnce,
-        Flag::AcceptedNotConfirmed,
-        Flag::SuspiciousMatch,
-        Flag::CycleDoubled,
-        Flag::Stale,
-        Flag::RowsAmbiguous,
-    ];
-
-    /// The word in JSON, tables and metrics.
-    pub fn word(self) -> &'static str {
-        match self {
-            Flag::DuplicateDetected => "duplicate-detected",
-            Flag::VendorLost => "vendor-lost",
-            Flag::Orphan => "orphan",
-            Flag::LedgerRestored => "ledger-restored",
-            Flag::CountContradicts => "count-contradicts",
-            Flag::Partial => "partial",
-            Flag::MarkerMangled => "marker-mangled",
-            Flag::Vanished => "vanished",
-            Flag::AtMostOnce => "at-most-once",
-            Flag::AcceptedNotConfirmed => "accepted-not-confirmed",
-            Flag::SuspiciousMatch => "suspicious-match",
-            Flag::CycleDoubled => "cycle-doubled",
-            Flag::Stale => "stale",
-            Flag::RowsAmbiguous => "rows-ambiguous",
-        }
-    }
-
-    /// True if what the repository shows may count wrongly because of it.
-    pub fn is_wrong(self) -> bool {
-        !matches!(self, Flag::Stale | Flag::CycleDoubled | Flag::RowsAmbiguous)
-    }
-}
-
-impl fmt::Display for Flag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
+    /// The push comes again, and a part was refused: what was wrong there may be mended.
+    PushedAgain,
 }
 
 /// Names an intent: 128 bits over its target and all that it means to write, so that planning it again finds it.
@@ -269,8 +192,31 @@ impl TryFrom<String> for IntentId {
 pub struct RefusedItem {
     /// The item, as people read it.
     pub item: String,
+    /// The case there that it was refused for; absent if it has none, or wasn't refused for one alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
     /// Why, in words.
     pub why: String,
+    /// The push came again, so that it is offered once more: nobody knows yet what becomes of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
+impl RefusedItem {
+    /// An item that was refused whatever its case.
+    pub fn new(item: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { item: item.into(), case: None, why: why.into(), again: false }
+    }
+
+    /// An item that was refused for one of its cases.
+    pub fn for_case(item: impl Into<String>, case: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { case: Some(case.into()), ..Self::new(item, why) }
+    }
+
+    /// True if it speaks of this item under this case.
+    pub fn is_of(&self, item: &str, case: &str) -> bool {
+        self.item == item && self.case.as_deref().is_none_or(|own| own == case)
+    }
 }
 
 /// An intent as it is kept.
@@ -302,6 +248,8 @@ pub struct Intent {
     pub changed_ms: u64,
     /// When it was sent last.
     pub sent_ms: Option<u64>,
+    /// When a reading showed it last, whole.
+    pub seen_ms: Option<u64>,
     /// The cycle there.
     pub cycle_there: Option<String>,
     /// What people have to know of it.
@@ -314,13 +262,37 @@ pub struct Intent {
     pub body: Vec<u8>,
 }
 
+/// How long after it was sent a settled intent is looked at by sweeps, in milliseconds: what comes late comes within a day.
+const SWEPT_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl Intent {
+    /// True if it was seen whole, and a day or more after it was sent: no sweep has to look again.
+    pub fn is_at_rest(&self) -> bool {
+        let late_ms = self.sent_ms.unwrap_or(self.planned_ms).saturating_add(SWEPT_MS);
+        self.state != IntentState::Parked && self.flags.is_empty() && self.seen_ms.is_some_and(|ms| ms >= late_ms)
+    }
+
+    /// True if a person has to look: what the repository shows may count wrongly, or nobody knows what it shows. Not once
+    /// a person has.
+    pub fn is_in_doubt(&self) -> bool {
+        is_in_doubt(self.state, &self.flags)
+    }
+}
+
+/// See [`Intent::is_in_doubt`]: of what was told of an intent, too.
+pub(crate) fn is_in_doubt<'f>(state: IntentState, flags: impl IntoIterator<Item = &'f Flag> + Clone) -> bool {
+    let wrong = state.is_uncertain() || flags.clone().into_iter().any(|flag| flag.is_wrong());
+    wrong && !flags.into_iter().any(|flag| *flag == Flag::GivenUp)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const EVENTS: [IntentEvent; 11] = [
+    const EVENTS: [IntentEvent; 13] = [
         IntentEvent::Sent,
         IntentEvent::Confirmed,
+        IntentEvent::Accepted,
         IntentEvent::Refused,
         IntentEvent::NoEffect,
         IntentEvent::Silence,
@@ -330,6 +302,7 @@ mod tests {
         IntentEvent::Missing,
         IntentEvent::GivenUp,
         IntentEvent::Resumed,
+        IntentEvent::PushedAgain,
     ];
 
     /// All states that can be reached without passing `barrier`.
@@ -353,11 +326,13 @@ mod tests {
     }
 
     #[test]
-    fn every_open_state_can_end_and_no_end_but_parked_goes_on() {
+    fn every_open_state_can_end_and_no_end_goes_on_unasked() {
         for state in IntentState::ALL {
             let next: Vec<_> = EVENTS.iter().filter_map(|event| state.after(*event)).collect();
             if state.is_settled() {
-                assert_eq!(next, if state == IntentState::Parked { vec![IntentState::Unknown] } else { vec![] });
+                // A person asks, or the push comes again: what is there is read before anything is sent.
+                let asked = if state == IntentState::Parked { IntentState::Unknown } else { IntentState::Absent };
+                assert_eq!(next, [asked]);
             } else {
                 assert!(next.contains(&IntentState::Parked), "{state} can be parked");
             }

@@ -5,6 +5,7 @@
 pub mod id;
 pub mod limits;
 
+pub mod external_id;
 pub mod item;
 pub mod outcome;
 pub mod summary;
@@ -23,6 +24,7 @@ pub mod staging;
 pub mod verdict;
 
 pub mod delivery;
+pub mod forwarding;
 pub mod intent;
 pub mod listing;
 pub mod marker;
@@ -35,6 +37,7 @@ pub use compare::Comparison;
 pub use content::Digests;
 pub use delivery::{Cause, Delivery, NextTry};
 pub use digest::Digest;
+pub use external_id::{ExternalId, IdSource};
 pub use id::{
     Commit, CycleName, Executor, IdError, Incarnation, JobName, Ordinal, ProjectId, RoundId, RoundLabel, RunId,
     ShardRef, Variant, WorkflowName,

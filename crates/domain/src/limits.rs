@@ -20,8 +20,20 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const ATTEMPTS_MAX: usize = 64;
 /// External case ids kept of one outcome.
 pub const EXTERNAL_IDS_MAX: usize = 64;
+/// Attachments kept of one push: files that its reports name beside items.
+pub const ATTACHMENTS_MAX: usize = 10_000;
+/// The path of an attachment as a report writes it, in octets.
+pub const ATTACHMENT_PATH_BYTES_MAX: usize = 4096;
+/// One attachment that is taken along, in bytes, unless configured.
+pub const ATTACHMENT_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// Outcomes in one push that is not staged.
 pub const OUTCOMES_MAX: usize = 5_000_000;
+/// Outcomes of one push that a server hands on to a target: it is held whole meanwhile, as outcomes, as entries and as what
+/// is kept of each call, and memory stays bounded (design, section 12). If each has a message of
+/// [`FORWARDED_TEXT_CHARS_MAX`], that is about a gigabyte.
+pub const FORWARDED_OUTCOMES_MAX: u64 = 100_000;
+/// Characters of a message that go on to a target: more than most products take.
+pub const FORWARDED_TEXT_CHARS_MAX: usize = 4000;
 /// Outcomes in one staged push.
 pub const STAGED_OUTCOMES_MAX: usize = 50_000_000;
 /// A push whose compressed body is larger than this is staged, in bytes (design, section 6).

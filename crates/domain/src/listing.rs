@@ -1,9 +1,12 @@
 //! What readers get to see: cycles, rounds, pushes and items, in the JSON that API, command line and pages share.
 //! Plain data, made by an engine from one snapshot. Must not be read back by anything that decides.
 
+mod forwards;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::external_id::ExternalId;
 use crate::id::{
     Commit, CycleName, Executor, Incarnation, JobName, Ordinal, ProjectId, RoundId, RunId, ShardRef, Variant,
     WorkflowName,
@@ -13,6 +16,8 @@ use crate::key::PushKey;
 use crate::outcome::{Attempt, Counts, Status};
 use crate::push::PushId;
 use crate::receipt::{ItemDifference, ItemHashText, ReceiptResult};
+
+pub use forwards::{ForwardReport, ForwardsReport, IntentReport, PushForwards, WaitingReport};
 
 /// One cycle with its headline and the rounds asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,7 +157,7 @@ pub struct ItemReport {
     pub attempts: Vec<Attempt>,
     /// Ids in other systems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub external_ids: Vec<String>,
+    pub external_ids: Vec<ExternalId>,
     /// The round that says so.
     pub round: RoundId,
     /// The push that says so.
@@ -255,6 +260,9 @@ pub struct PushReport {
     pub revisions: Vec<RevisionReport>,
     /// Every delivery, oldest first, refused ones among them.
     pub log: Vec<DeliveryReport>,
+    /// What became of it at the targets that the server hands it on to; a store by itself gives none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forwards: Vec<ForwardReport>,
 }
 
 /// One revision of a push.

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Ordinal, ProjectId};
+use crate::item::ItemHash;
 use crate::key::PushKey;
 use crate::outcome::Status;
 
@@ -38,11 +39,21 @@ impl WriteId {
 
     /// A UUID (version 8, RFC 9562: bits of our own) for products that take one; `content` tells what was said apart.
     pub fn uuid(self, content: ContentTag) -> String {
-        let bits = digest("uuid", &[&self.to_string(), &content.to_string()]);
-        let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x8 << 76) | (0x2 << 62);
-        let hex = format!("{bits:032x}");
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        uuid_over(&[&self.to_string(), &content.to_string()])
     }
+}
+
+/// The UUID that stands for `uuid` within a place of a product, where ids are unique beyond that place: the same outcome
+/// may be written to another one, too.
+pub fn uuid_within(place: &str, uuid: &str) -> String {
+    uuid_over(&["within", place, uuid])
+}
+
+fn uuid_over(parts: &[&str]) -> String {
+    let bits = digest("uuid", parts);
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x8 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 /// The characters of a write id alone.
@@ -58,6 +69,19 @@ impl fmt::Debug for WriteId {
     }
 }
 
+impl Marker {
+    /// The id of the outcome for products that take one of ours. An outcome that comes back in a later attempt is another one:
+    /// it would be taken for the first's repeat. First attempts have the id that those without a number have.
+    pub fn uuid(&self) -> String {
+        match self.ordinal {
+            Some(Ordinal(attempt)) if attempt > 1 => {
+                WriteId(digest("attempt", &[&self.write.to_string(), &attempt.to_string()])).uuid(self.content)
+            }
+            _ => self.write.uuid(self.content),
+        }
+    }
+}
+
 /// Tells contents of one write apart: 35 bits over the verdicts of all attempts. Times and texts are left out, as a
 /// difference in them alone is no other outcome (design, section 4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +91,33 @@ impl ContentTag {
     /// Of the verdicts, oldest attempt first.
     pub fn of(verdicts: &[Status]) -> Self {
         let words: Vec<&str> = verdicts.iter().map(|status| status.word()).collect();
-        Self((digest("content", &words) & ((1 << 35) - 1)) as u64)
+        Self::over("content", &words)
+    }
+
+    /// Of all items of a case, with the verdicts of each as for [`Self::of`], in any order. The case has the worst last
+    /// verdict, so equal tags mean equal verdicts of the case.
+    ///
+    /// A single item has the tag of its verdicts alone, as it always had: rows that were written years ago must be found.
+    /// Verdicts of several say nothing until it is known whose they are: `a` failed and `b` passed is a failure, `a`
+    /// passed at its second attempt is none, and both are "failed, passed" in a row. So they are counted by item there.
+    pub fn of_items(items: &[(ItemHash, Vec<Status>)]) -> Self {
+        if let [(_, verdicts)] = items {
+            return Self::of(verdicts);
+        }
+        let worst = items.iter().filter_map(|(_, verdicts)| verdicts.last()).max_by_key(|status| status.badness());
+        let mut items: Vec<&(ItemHash, Vec<Status>)> = items.iter().collect();
+        items.sort();
+        let mut words = vec![worst.map_or("", |status| status.word()).to_owned()];
+        for (item, verdicts) in items {
+            words.extend([item.to_string(), verdicts.len().to_string()]);
+            words.extend(verdicts.iter().map(|status| status.word().to_owned()));
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Self::over("items", &words)
+    }
+
+    fn over(kind: &str, words: &[&str]) -> Self {
+        Self((digest(kind, words) & ((1 << 35) - 1)) as u64)
     }
 }
 
@@ -113,14 +163,22 @@ impl Marker {
     pub const CHARS_MAX: usize = HEAD.len() + BASE_CHARS + CONTENT_CHARS + 1 + 19;
 
     /// Looks for the last marker in a text that people may have written around it.
+    ///
+    /// The tag of a cycle looks like a marker that was cut after its write. What was cut ends the text: a tag within one is
+    /// somebody's word.
     pub fn find(text: &str) -> Found {
         let mut found = Found::Nothing;
+        let mut rest = text;
         for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+            rest = rest.get(word.len()..).unwrap_or_default();
+            let is_last = !rest.contains(|c: char| c.is_alphanumeric());
+            rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
             if !word.get(..HEAD.len()).is_some_and(|head| head.eq_ignore_ascii_case(HEAD)) {
                 continue;
             }
             match word.parse() {
                 Ok(marker) => found = Found::Whole(marker),
+                Err(NotAMarker) if is_tag(word) && !is_last => {}
                 // Shorter words that begin so are words.
                 Err(NotAMarker) if word.len() > 16 && found == Found::Nothing => found = Found::Mangled,
                 Err(NotAMarker) => {}
@@ -128,6 +186,12 @@ impl Marker {
         }
         found
     }
+}
+
+/// True if a word has the form of a cycle's tag.
+fn is_tag(word: &str) -> bool {
+    let base = word.get(HEAD.len()..).unwrap_or_default().to_ascii_lowercase();
+    base.len() == BASE_CHARS && bits(&base).is_some()
 }
 
 impl fmt::Display for Marker {
@@ -253,11 +317,59 @@ mod tests {
         assert_eq!(Marker::find("tly is a word, and tlyx too"), Found::Nothing);
         assert_eq!(Marker::find(&marker().to_string()[..30]), Found::Mangled);
         assert_eq!(Marker::find(&format!("{}9x", marker())), Found::Mangled);
+        // A cycle's tag that a person put into a sentence is none; at the end, a marker may have been cut there.
+        let tag = &marker().to_string()[..29];
+        assert_eq!(Marker::find(&format!("as in run {tag}, which was red")), Found::Nothing);
+        assert_eq!(Marker::find(&format!("as in run {tag}.")), Found::Mangled);
         let later = Marker { ordinal: None, ..marker() };
         assert_eq!(Marker::find(&format!("{} {later}", marker())), Found::Whole(later), "the last one");
     }
 
+    fn item(n: u8) -> ItemHash {
+        ItemHash([n; 16])
+    }
+
+    #[test]
+    fn a_single_item_has_the_tag_that_it_always_had() {
+        let verdicts = vec![Status::Failed, Status::Passed];
+        assert_eq!(ContentTag::of_items(&[(item(1), verdicts.clone())]), ContentTag::of(&verdicts));
+    }
+
+    #[test]
+    fn who_said_what_counts() {
+        use Status::{Failed, Passed};
+        let of = |items: &[(u8, &[Status])]| {
+            ContentTag::of_items(&items.iter().map(|(n, said)| (item(*n), said.to_vec())).collect::<Vec<_>>())
+        };
+        let both = of(&[(1, &[Failed]), (2, &[Passed])]);
+        assert_eq!(both, of(&[(2, &[Passed]), (1, &[Failed])]), "in any order");
+        assert_ne!(both, of(&[(1, &[Failed, Passed])]), "one that passed at last");
+        assert_ne!(both, of(&[(1, &[Passed]), (2, &[Failed])]));
+        assert_ne!(of(&[(1, &[Failed, Passed]), (2, &[Passed])]), of(&[(1, &[Failed]), (2, &[Passed, Passed])]));
+        // This form is for ever, too.
+        insta::assert_snapshot!(both, @"hnj3myj");
+    }
+
+    fn said() -> impl Strategy<Value = Vec<(ItemHash, Vec<Status>)>> {
+        let status = proptest::sample::select(Status::ALL.to_vec());
+        let verdicts = proptest::collection::vec(status, 1..4);
+        let items = proptest::collection::btree_map(0_u8..3, verdicts, 1..4);
+        items.prop_map(|items| items.into_iter().map(|(n, verdicts)| (item(n), verdicts)).collect())
+    }
+
+    fn worst(said: &[(ItemHash, Vec<Status>)]) -> u8 {
+        said.iter().filter_map(|(_, verdicts)| verdicts.last()).map(|status| status.badness()).max().unwrap_or(0)
+    }
+
     proptest! {
+        #[test]
+        fn equal_tags_mean_equal_verdicts(one in said(), other in said()) {
+            let equal = ContentTag::of_items(&one) == ContentTag::of_items(&other);
+            prop_assert!(!equal || worst(&one) == worst(&other), "{one:?} {other:?}");
+            // Of several, nothing but the same is the same.
+            prop_assert!(!equal || one.len().max(other.len()) == 1 || one == other, "{one:?} {other:?}");
+        }
+
         #[test]
         fn every_marker_comes_back_whole(write: u128, content in 0_u64..1 << 35, ordinal: Option<u64>) {
             let marker =

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::external_id::ExternalId;
 use crate::item::ItemName;
 use crate::limits;
 
@@ -130,7 +131,7 @@ pub struct Outcome {
     pub attempts: Vec<Attempt>,
     /// Ids of the item in other systems (`C123`, `KEY-T12`), as the report gives them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub external_ids: Vec<String>,
+    pub external_ids: Vec<ExternalId>,
 }
 
 impl Outcome {
@@ -142,6 +143,18 @@ impl Outcome {
     /// What is left of this outcome once a later one counts: an attempt like any other.
     pub fn as_attempt(&self) -> Attempt {
         Attempt { status: self.status, duration_us: self.duration_us, message: self.message.clone() }
+    }
+
+    /// What of it goes on to a target: its message as far as targets take it, and of attempts the verdicts alone.
+    pub fn for_forwarding(mut self) -> Self {
+        for attempt in &mut self.attempts {
+            attempt.message = None;
+        }
+        self.message = self.message.map(|message| {
+            let most = limits::FORWARDED_TEXT_CHARS_MAX;
+            if message.len() <= most { message } else { message.trim_start().chars().take(most).collect() }
+        });
+        self
     }
 
     /// Adds `earlier` before what is there, within [`limits::ATTEMPTS_MAX`]: first and latest ones are kept.

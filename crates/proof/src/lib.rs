@@ -3,6 +3,7 @@
 //!
 //! Must not know the code that it judges: no dependency on store, server, delivery or reports.
 
+pub mod clients;
 pub mod history;
 pub mod kill;
 pub mod oracle;

@@ -111,6 +111,7 @@ pub enum NoRig {
 pub struct Rig {
     // Before the folder: it has ended before its files go.
     running: Running,
+    vendor: Vendor,
     ready: Value,
     folder: TempDir,
 }
@@ -141,12 +142,17 @@ impl Rig {
         let command = vendor.serve(folder.path())?.open_input();
         let running = command.start().map_err(|error| vendor.broken(&error))?;
         match running.find_in_stdout(START, |text| serde_json::from_str(text.lines().next()?).ok()) {
-            Some(ready) => Ok(Self { running, ready, folder }),
+            Some(ready) => Ok(Self { running, vendor, ready, folder }),
             None => Err(match running.wait(Duration::ZERO) {
                 Ok(finished) => vendor.no_rig(&finished),
                 Err(error) => vendor.broken(&error),
             }),
         }
+    }
+
+    /// Whose it is.
+    pub fn vendor(&self) -> Vendor {
+        self.vendor
     }
 
     /// `http://` and its address, without a slash at the end.
@@ -199,16 +205,20 @@ impl Rig {
     }
 }
 
+/// Whether a machine on which something can't be installed is a failure.
+pub(crate) fn required() -> bool {
+    inherited(|name| name == REQUIRED).iter().any(|(_, value)| value == "1")
+}
+
 /// What there is, if there is a rig; `None`, and a line on standard error that says why, where it can't be installed.
 /// With `TALLYONCE_RIGS_REQUIRED=1` that is an error too.
 ///
 /// # Errors
 /// It is broken, or absent and required.
 pub fn or_skip<T>(rig: Result<T, NoRig>) -> Result<Option<T>, NoRig> {
-    let required = inherited(|name| name == REQUIRED).iter().any(|(_, value)| value == "1");
     match rig {
         Ok(rig) => Ok(Some(rig)),
-        Err(absent @ NoRig::Absent { .. }) if !required => {
+        Err(absent @ NoRig::Absent { .. }) if !required() => {
             #[allow(clippy::print_stderr, reason = "a test that was skipped says so")]
             {
                 eprintln!("skipped: {absent} ({REQUIRED}=1 makes this a failure)");

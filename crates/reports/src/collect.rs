@@ -7,6 +7,7 @@ use std::io::Read;
 use domain::{DurationUs, ItemHash, Outcome, ReportSummary};
 
 use crate::ReadOptions;
+use crate::attachments::{Attachment, HELD_MAX, OfFile};
 use crate::error::{Damage, ReportError, Warning};
 use crate::event::{Event, Note, Place, RawOutcome, Repeats, Sign};
 use crate::formats;
@@ -34,6 +35,8 @@ pub struct Collected {
     pub damage: Vec<Damage>,
     /// The files that count, sorted; not those found to be the same report as another.
     pub files: Vec<String>,
+    /// What they name beside items, if that was looked for.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Collector {
@@ -68,6 +71,8 @@ pub(crate) struct Files {
     pub(crate) read: Vec<FileRead>,
     /// Test elements in them.
     elements: usize,
+    /// Paths of attachments in them.
+    paths: usize,
     next_id: u32,
 }
 
@@ -86,6 +91,10 @@ pub(crate) struct FileRead {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) damage: Option<Box<Damage>>,
     pub(crate) units: Units,
+    /// In memory also of elements that are spilled.
+    pub(crate) attachments: OfFile,
+    /// How many more paths it names than there was room for.
+    pub(crate) left_out: u64,
 }
 
 /// One test element, kept until all files are there.
@@ -101,7 +110,7 @@ pub(crate) struct Entry {
 
 impl Files {
     pub(crate) fn new(options: ReadOptions) -> Self {
-        Self { options, read: Vec::new(), elements: 0, next_id: 0 }
+        Self { options, read: Vec::new(), elements: 0, paths: 0, next_id: 0 }
     }
 
     /// Reads one file; `spool` takes entries that are too many.
@@ -140,7 +149,7 @@ impl Files {
                         return Err(ReportError::OutcomesLimit { file: file.name.clone(), limit });
                     }
                     decimals.see(file.elements() as u32, &raw);
-                    file.take(raw);
+                    file.take(raw, &mut self.paths);
                     if let Some(spool) = spool.as_deref_mut() {
                         spool.took(&mut self.read, file, &mut decimals.doubtful)?;
                     }
@@ -169,6 +178,8 @@ impl FileRead {
             warnings: Vec::new(),
             damage: None,
             units: Units::default(),
+            attachments: OfFile::new(),
+            left_out: 0,
         }
     }
 
@@ -177,7 +188,17 @@ impl FileRead {
         self.spilled as usize + self.entries.len()
     }
 
-    fn take(&mut self, raw: RawOutcome<'_>) {
+    /// `held`: paths of attachments of all files so far.
+    fn take(&mut self, mut raw: RawOutcome<'_>, held: &mut usize) {
+        let mut paths = std::mem::take(&mut raw.attachments);
+        let room = HELD_MAX.saturating_sub(*held);
+        self.left_out += paths.len().saturating_sub(room) as u64;
+        paths.truncate(room);
+        *held += paths.len();
+        if !paths.is_empty() {
+            let number = self.elements() as u32;
+            self.attachments.insert(number, paths);
+        }
         let entry = Entry::from(raw);
         self.units.see(&entry);
         self.entries.push(entry);
@@ -234,5 +255,30 @@ impl Decimals {
         }
         let text = "times like 1,234 may mean thousands or decimals; they were read as thousands".to_owned();
         file.warnings.push(Warning { file: file.name.clone(), line: Some(line), text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::limits::ATTACHMENTS_MAX;
+
+    use super::*;
+
+    #[test]
+    fn paths_of_all_files_together_are_held_up_to_a_bound() {
+        let marks = "[[ATTACHMENT|a.png]]\n".repeat(ATTACHMENTS_MAX + 9);
+        let outputs = format!("<system-out>{marks}</system-out>");
+        let case = |name| format!("<testcase name='{name}'>{outputs}{outputs}</testcase>");
+        let report = format!("<testsuite>{}{}</testsuite>", case("a"), case("b"));
+        let mut files = Files::new(ReadOptions { attachments: true, ..ReadOptions::standard() });
+        for name in ["a.xml", "b.xml", "c.xml"] {
+            files.add(name, report.as_bytes(), None).unwrap();
+        }
+        let held: usize = files.read.iter().flat_map(|file| file.attachments.values()).map(Vec::len).sum();
+        let left_out: u64 = files.read.iter().map(|file| file.left_out).sum();
+        assert_eq!((held, left_out), (HELD_MAX, (6 * (ATTACHMENTS_MAX + 1) - HELD_MAX) as u64));
+        // That some are left out is said though all that are held may be of few items.
+        let collected = crate::merge::merge(files.read);
+        assert!(collected.warnings.iter().any(|warning| warning.text.contains("more than 10000")));
     }
 }

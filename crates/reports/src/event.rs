@@ -1,7 +1,7 @@
 //! What readers hand on, one test element at a time: the seam between formats and whoever counts or collects.
 //! Must not know any format, or how repeats are folded.
 
-use domain::{Attempt, DurationUs, ItemName, Outcome, Status};
+use domain::{Attempt, DurationUs, ExternalId, ItemName, Outcome, Status};
 
 use crate::error::ReportError;
 pub use crate::seconds::Sign;
@@ -44,7 +44,9 @@ pub struct RawOutcome<'a> {
     /// Attempts that the element itself lists, oldest first.
     pub attempts: Vec<Attempt>,
     /// Ids of the item in other systems.
-    pub external_ids: Vec<String>,
+    pub external_ids: Vec<ExternalId>,
+    /// Files that it names, if they are looked for.
+    pub attachments: Vec<String>,
     /// How another element of the same item is to be understood.
     pub repeats: Repeats,
     /// Where it stands.

@@ -1,28 +1,34 @@
 //! Ids of an item in other systems, as reports carry them in names and properties: `[C123]`, `C123_`, `[QASE-7]`,
 //! `KEY-T12`. A name is never changed by what is found in it. Must not know which target an id belongs to.
 
-use domain::limits;
+use domain::{ExternalId, IdSource, limits};
 
 use crate::text::any_pair;
 
 /// Properties that hold ids, one or several.
-const PROPERTIES: [&[u8]; 6] =
-    [b"testrail_case_id", b"testrail_case_ids", b"test_id", b"test_key", b"requirement", b"requirements"];
+const PROPERTIES: [(&[u8], IdSource); 6] = [
+    (b"testrail_case_id", IdSource::Property),
+    (b"testrail_case_ids", IdSource::Property),
+    (b"test_id", IdSource::Property),
+    (b"test_key", IdSource::Property),
+    (b"requirement", IdSource::Requirement),
+    (b"requirements", IdSource::Requirement),
+];
 
-/// True if a property of this name holds ids.
-pub(crate) fn is_property(name: &[u8]) -> bool {
-    PROPERTIES.iter().any(|p| name.eq_ignore_ascii_case(p))
+/// What the ids in a property of this name are; none if it holds none.
+pub(crate) fn source(name: &[u8]) -> Option<IdSource> {
+    PROPERTIES.iter().find(|(property, _)| name.eq_ignore_ascii_case(property)).map(|(_, source)| *source)
 }
 
 /// Adds the ids that a property's value lists.
-pub(crate) fn from_property(value: &str, into: &mut Vec<String>) {
+pub(crate) fn from_property(value: &str, source: IdSource, into: &mut Vec<ExternalId>) {
     for id in value.split([',', ';', ' ', '\n', '\t']).map(str::trim).filter(|id| !id.is_empty() && id.len() <= 100) {
-        add(id, into);
+        add(id, source, into);
     }
 }
 
 /// Adds the ids that stand in a name.
-pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
+pub(crate) fn from_name(name: &str, into: &mut Vec<ExternalId>) {
     let bytes = name.as_bytes();
     if !may_hold_ids(bytes) {
         return;
@@ -37,7 +43,7 @@ pub(crate) fn from_name(name: &str, into: &mut Vec<String>) {
             let word = &name[from..to];
             let bracketed = before == Some(b'[') && bytes.get(to) == Some(&b']');
             if is_id(word, bracketed, before, bytes.get(to)) {
-                add(word, into);
+                add(word, IdSource::Name, into);
             }
         }
         i = to.max(from + 1);
@@ -70,9 +76,11 @@ fn is_id(word: &str, bracketed: bool, before: Option<u8>, after: Option<&u8>) ->
     }
 }
 
-fn add(id: &str, into: &mut Vec<String>) {
-    if into.len() < limits::EXTERNAL_IDS_MAX && !into.iter().any(|known| known == id) {
-        into.push(id.to_owned());
+/// A name says nothing new of an id that a property gives.
+fn add(id: &str, source: IdSource, into: &mut Vec<ExternalId>) {
+    let is_known = |known: &ExternalId| known.id() == id && (known.source() == source || source == IdSource::Name);
+    if into.len() < limits::EXTERNAL_IDS_MAX && !into.iter().any(is_known) {
+        into.push(ExternalId::new(source, id));
     }
 }
 
@@ -83,7 +91,8 @@ mod tests {
     fn ids(name: &str) -> Vec<String> {
         let mut ids = Vec::new();
         from_name(name, &mut ids);
-        ids
+        assert!(ids.iter().all(|id| id.source() == IdSource::Name));
+        ids.iter().map(|id| id.id().to_owned()).collect()
     }
 
     #[test]
@@ -110,8 +119,19 @@ mod tests {
     #[test]
     fn properties_may_list_several() {
         let mut found = Vec::new();
-        from_property("C1050400, C1050401,C1050402 ", &mut found);
-        assert_eq!(found, ["C1050400", "C1050401", "C1050402"]);
-        assert!(is_property(b"test_id") && !is_property(b"testrail_attachment"));
+        from_property("C1050400, C1050401,C1050402 ", IdSource::Property, &mut found);
+        from_property("C1050400", IdSource::Requirement, &mut found);
+        from_name("[C1050401] [C7]", &mut found);
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["C1050400", "C1050401", "C1050402", "requirement:C1050400", "name:C7"]);
+    }
+
+    #[test]
+    fn a_requirement_is_no_case() {
+        assert_eq!(
+            (source(b"test_id"), source(b"Requirements")),
+            (Some(IdSource::Property), Some(IdSource::Requirement))
+        );
+        assert_eq!(source(b"testrail_attachment"), None);
     }
 }

@@ -5,6 +5,7 @@
 
 #![expect(clippy::doc_markdown, reason = "JUnit, NUnit and the like are names of tools, not code")]
 
+mod attachments;
 mod collect;
 mod decode;
 mod detect;
@@ -19,6 +20,7 @@ mod spill;
 mod text;
 mod xml;
 
+pub use attachments::Attachment;
 pub use collect::{Collected, Collector};
 pub use error::{Damage, ReportError, Warning};
 pub use event::{Event, Note, Place, RawOutcome, Reader, Repeats, Sign};
@@ -36,6 +38,8 @@ pub struct ReadOptions {
     pub inflated_bytes_max: u64,
     /// Test elements over all files.
     pub outcomes_max: usize,
+    /// Whether files that are named beside items are looked for. Captured output is then looked through, else passed over.
+    pub attachments: bool,
 }
 
 impl ReadOptions {
@@ -52,6 +56,7 @@ impl ReadOptions {
             partial: false,
             inflated_bytes_max: domain::limits::INFLATED_BYTES_MAX,
             outcomes_max: domain::limits::OUTCOMES_MAX,
+            attachments: false,
         }
     }
 }

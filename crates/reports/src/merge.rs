@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use domain::{ItemHash, Outcome, ReportSummary};
 
+use crate::attachments::Found;
 use crate::collect::{Collected, Entry, FileRead};
 use crate::error::{Damage, Warning};
 
@@ -24,19 +25,24 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
     let mut dropped = dropped(&files);
     let elements = files.iter().map(|file| file.entries.len()).sum();
     let mut fold = Fold::with_room(elements);
-    let mut told = Told::default();
+    let (mut told, mut found) = (Told::default(), Found::default());
     for (index, mut file) in files.into_iter().enumerate() {
         let dropped = dropped.remove(&index);
         let source = Source { file: index, is_attempt: is_attempt_file(&file.name) };
         let mut weak = Weak::default();
         for (seq, entry) in std::mem::take(&mut file.entries).into_iter().enumerate() {
             if dropped.as_ref().is_none_or(|dropped| !dropped.holds(entry.place.document)) {
-                fold.take(source, seq as u32, entry, &mut weak);
+                let item = fold.take(source, seq as u32, entry, &mut weak);
+                if let Some(paths) = file.attachments.remove(&(seq as u32)) {
+                    found.give(item, &file.name, paths);
+                }
             }
         }
+        found.left_out(file.left_out);
         told.tell(file, dropped, Some(weak));
     }
-    let (summary, told) = told.finish(fold.summary);
+    let (summary, mut told) = told.finish(fold.summary);
+    let attachments = found.finish(&mut told.warnings);
     Collected {
         outcomes: fold.outcomes,
         hashes: fold.hashes,
@@ -44,6 +50,7 @@ pub(crate) fn merge(mut files: Vec<FileRead>) -> Collected {
         warnings: told.warnings,
         damage: told.damage,
         files: told.files,
+        attachments,
     }
 }
 
@@ -153,7 +160,8 @@ impl Fold {
         }
     }
 
-    fn take(&mut self, source: Source, seq: u32, entry: Entry, weak: &mut Weak) {
+    /// Gives the item that the entry belongs to.
+    fn take(&mut self, source: Source, seq: u32, entry: Entry, weak: &mut Weak) -> ItemHash {
         self.summary.add(entry.outcome.status);
         self.summary.cut += u64::from(entry.cut);
         let next = self.outcomes.len() as u32;
@@ -163,6 +171,7 @@ impl Fold {
                 self.held.push((Held::first(source, &entry), next));
                 self.hashes.push(entry.hash);
                 self.outcomes.push(entry.outcome);
+                entry.hash
             }
             hash_map::Entry::Occupied(occupied) => {
                 let (held, latest) = &mut self.held[*occupied.get() as usize];
@@ -174,6 +183,7 @@ impl Fold {
                     }
                     None => self.summary.repeats += 1,
                 }
+                self.hashes[*latest as usize]
             }
         }
     }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use domain::{ItemHash, Outcome, ReportSummary};
 
 use crate::ReadOptions;
+use crate::attachments::Attachment;
 use crate::collect::{Doubtful, FileRead, Files};
 use crate::error::{Damage, ReportError, Warning};
 use crate::merge;
@@ -59,6 +60,8 @@ pub struct Gathering {
     pub damage: Vec<Damage>,
     /// The files that count, sorted; not those found to be the same report as another.
     pub files: Vec<String>,
+    /// What they name beside items, if that was looked for.
+    pub attachments: Vec<Attachment>,
 }
 
 /// Outcomes, wherever they are.
@@ -107,6 +110,7 @@ impl SpillingCollector {
             warnings: merged.warnings,
             damage: merged.damage,
             files: merged.files,
+            attachments: merged.attachments,
         })
     }
 }

@@ -15,6 +15,7 @@ use memchr::{memchr, memmem, memrchr};
 
 use self::tag::{Span, local, scan_tag, shown};
 use self::window::Window;
+use crate::attachments::Marks;
 
 /// The longest tag, in bytes: names are cut at 4 KiB, and a message in an attribute stays far below.
 pub(crate) const TAG_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -345,13 +346,18 @@ impl<R: Read> Cursor<R> {
 
     /// Passes over the content of the element just opened, up to and with its end tag, looking at nothing but CDATA
     /// marks and the end tag itself: captured output holds raw tags, broken CDATA and any byte there is. True if there
-    /// was markup in it that is no CDATA.
-    pub(crate) fn skip_output(&mut self) -> Result<bool, XmlError> {
+    /// was markup in it that is no CDATA. `marks` are shown all of it.
+    pub(crate) fn skip_output(&mut self, mut marks: Option<&mut Marks>) -> Result<bool, XmlError> {
         let from = self.open.last().copied().unwrap_or(0);
         let name = self.names[from..].to_vec();
         let mut markup = false;
         loop {
-            let Some(at) = memchr(b'<', self.window.ahead()) else {
+            let found = memchr(b'<', self.window.ahead());
+            if let Some(marks) = &mut marks {
+                let ahead = self.window.ahead();
+                marks.see(&ahead[..found.unwrap_or(ahead.len())], false);
+            }
+            let Some(at) = found else {
                 self.window.pass(self.window.end - self.window.at);
                 if !self.window.fill()? {
                     return broken(format!("the file ends inside <{}>", shown(&name)));
@@ -363,13 +369,20 @@ impl<R: Read> Cursor<R> {
             let ahead = self.window.peek(want)?;
             if ahead.starts_with(b"<![CDATA[") {
                 self.window.pass(9);
-                self.window.skip_past(b"]]>", "a CDATA section")?;
+                self.window.skip_past_showing(b"]]>", "a CDATA section", |piece| {
+                    if let Some(marks) = &mut marks {
+                        marks.see(piece, true);
+                    }
+                })?;
             } else if ahead.len() > name.len() + 2
                 && ahead.starts_with(b"</")
                 && ahead[2..].starts_with(&name)
                 && (ahead[name.len() + 2] == b'>' || ahead[name.len() + 2].is_ascii_whitespace())
             {
                 self.window.skip_past(b">", "a tag")?;
+                if let Some(marks) = marks {
+                    marks.end();
+                }
                 self.close();
                 return Ok(markup);
             } else {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use domain::limits;
 use store::Store;
 
+use crate::forward::{ForwardTarget, ForwardTerms};
+
 /// What a server is started with.
 pub struct ServeConfig {
     /// Where to listen; port 0 takes a free one, which `ready` is told.
@@ -17,6 +19,10 @@ pub struct ServeConfig {
     pub open: bool,
     /// The bounds.
     pub limits: BodyLimits,
+    /// Targets to which it hands on by itself what it records.
+    pub forwards: Vec<ForwardTarget>,
+    /// The times of that.
+    pub forward_terms: ForwardTerms,
 }
 
 /// Room for some thirty chunks of usual size, so that a commit finds many of them waiting.

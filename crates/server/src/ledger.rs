@@ -7,10 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use delivery::foreign::{Book, BookError, CycleId, TargetName, Turn};
+use delivery::foreign::{Book, BookError, CycleId, Of, TargetName, Turn};
+use domain::forwarding::TargetPlace;
 use domain::intent::{Intent, IntentState};
 use domain::marker::WriteId;
 use store::{Advanced, IntentQuery, Ledger, StoreError};
+
+use crate::place;
 
 /// Intents in a store.
 pub struct StoreBook {
@@ -18,12 +21,27 @@ pub struct StoreBook {
     /// Beside it lies a file for each target, locked by whoever has the turn: the lock dies with its process.
     path: PathBuf,
     held: Mutex<BTreeMap<TargetName, File>>,
+    place: Option<TargetPlace>,
 }
 
 impl StoreBook {
     /// Over a store whose file is `path`.
     pub fn new(ledger: Arc<dyn Ledger>, path: PathBuf) -> Self {
-        Self { ledger, path, held: Mutex::default() }
+        Self { ledger, path, held: Mutex::default(), place: None }
+    }
+
+    /// Gives no turn unless the ledger stands for this place, or for none yet.
+    #[must_use]
+    pub fn standing_for(self, place: TargetPlace) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// Refuses a turn that was given out, if the ledger stands for another place.
+    pub(crate) async fn bind(&self, target: &TargetName, turn: Turn) -> Result<(), BookError> {
+        match &self.place {
+            Some(place) => place::bind(&*self.ledger, target, turn, place).await,
+            None => Ok(()),
+        }
     }
 
     fn lock(&self, target: &TargetName) -> Result<Option<File>, BookError> {
@@ -39,17 +57,27 @@ impl StoreBook {
     }
 }
 
-fn broken(error: &StoreError) -> BookError {
+pub(crate) fn broken(error: &StoreError) -> BookError {
     BookError::Broken(error.to_string())
+}
+
+/// What a ledger is asked for.
+fn query(target: &TargetName, of: Of<'_>) -> IntentQuery {
+    let all = IntentQuery { target: Some(target.to_string()), ..IntentQuery::default() };
+    match of {
+        Of::Push(project, key) => IntentQuery { project: Some(project.clone()), key: Some(key.clone()), ..all },
+        Of::Cycle(cycle) => IntentQuery { cycle_there: Some(cycle.to_string()), ..all },
+    }
 }
 
 #[async_trait]
 impl Book for StoreBook {
     async fn take_turn(&self, target: &TargetName) -> Result<Option<Turn>, BookError> {
         let Some(file) = self.lock(target)? else { return Ok(None) };
-        let turn = self.ledger.next_turn(target.as_str()).await.map_err(|error| broken(&error))?;
+        let turn = Turn(self.ledger.next_turn(target.as_str()).await.map_err(|error| broken(&error))?);
+        self.bind(target, turn).await?;
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(target.clone(), file);
-        Ok(Some(Turn(turn)))
+        Ok(Some(turn))
     }
 
     async fn end_turn(&self, target: &TargetName, _: Turn) -> Result<(), BookError> {
@@ -67,6 +95,10 @@ impl Book for StoreBook {
         let states = IntentState::ALL.into_iter().filter(|state| !state.is_settled()).collect();
         let query = IntentQuery { target: Some(target.to_string()), states, ..IntentQuery::default() };
         self.ledger.intents(query).await.map_err(|error| broken(&error))
+    }
+
+    async fn known(&self, target: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError> {
+        self.ledger.intents(query(target, of)).await.map_err(|error| broken(&error))
     }
 
     async fn advance(&self, turn: Turn, from: IntentState, intent: &Intent) -> Result<(), BookError> {
@@ -93,5 +125,37 @@ impl Book for StoreBook {
         let cycle = cycle.map(ToString::to_string);
         let kept = self.ledger.keep_cycle_there(target.as_str(), turn.0, id, cycle).await;
         if kept.map_err(|error| broken(&error))? { Ok(()) } else { Err(BookError::Fenced) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::MemoryStore;
+    use store::conformance::build::intent;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_push_and_a_cycle_are_asked_for_by_what_they_are() {
+        let (store, target) = (Arc::new(MemoryStore::new()), TargetName::parse("there").unwrap());
+        let turn = store.next_turn("there").await.unwrap();
+        let other = domain::PushKey::parse("other").unwrap();
+        let planned = vec![
+            Intent { cycle_there: Some("7".to_owned()), ..intent(0) },
+            Intent { cycle_there: Some("8".to_owned()), ..intent(1) },
+            Intent { cycle_there: Some("7".to_owned()), key: other.clone(), ..intent(2) },
+        ];
+        store.plan_intents("there", turn, planned).await.unwrap().unwrap();
+        let book = StoreBook::new(store, PathBuf::from("nowhere"));
+        let (shop, cycle) = (intent(0).project, CycleId::new("7"));
+        let push = intent(0).key;
+        for (of, numbers) in
+            [(Of::Push(&shop, &push), vec![0, 1]), (Of::Push(&shop, &other), vec![2]), (Of::Cycle(&cycle), vec![0, 2])]
+        {
+            let known = book.known(&target, of).await.unwrap();
+            assert_eq!(known.iter().map(|intent| intent.number).collect::<Vec<_>>(), numbers, "{of:?}");
+        }
+        let elsewhere = TargetName::parse("elsewhere").unwrap();
+        assert_eq!(book.known(&elsewhere, Of::Cycle(&cycle)).await.unwrap(), []);
     }
 }

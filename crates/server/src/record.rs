@@ -155,6 +155,11 @@ impl Door {
         Now { at: RecordedAt(self.clock.utc_rfc3339()), ms: self.clock.unix_ms() }
     }
 
+    /// What time it is.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// Ids of pushes as they are recorded through this door.
     pub fn recordings(&self) -> broadcast::Receiver<PushId> {
         self.recordings.subscribe()

@@ -42,6 +42,8 @@ fn api_routes() -> Vec<Route> {
         ("get", "/projects/{project}/items", get(api::items::headline)),
         ("get", "/projects/{project}/items/{hash}/history", get(api::items::history)),
         ("get", "/projects/{project}/unseen", get(api::items::unseen)),
+        ("get", "/projects/{project}/pushes/{push}/forwards", get(api::forwards::of_push)),
+        ("get", "/projects/{project}/forwards", get(api::forwards::list)),
     ]
 }
 
@@ -51,6 +53,7 @@ fn open_routes() -> Vec<Route> {
     vec![
         ("get", "/healthz", get(api::health::alive)),
         ("get", "/readyz", get(api::health::ready)),
+        ("get", "/metrics", get(api::metrics::metrics)),
         ("get", "/openapi.json", get(api::health::openapi)),
     ]
 }

@@ -21,6 +21,7 @@ use tower::ServiceExt as _;
 
 use crate::collect;
 use crate::config::{BodyLimits, ServeConfig};
+use crate::forward::{self, Workers};
 use crate::router::router;
 use crate::state::App;
 use delivery::SystemClock;
@@ -57,18 +58,20 @@ pub async fn serve(
     ready: impl FnOnce(SocketAddr),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let ServeConfig { listen, store, open, limits } = config;
+    let ServeConfig { listen, store, open, limits, forwards, forward_terms } = config;
     if !open && !listen.ip().to_canonical().is_loopback() {
         return Err(ServeError::Exposed { listen });
     }
     let failed = |source| ServeError::Listen { listen, source };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let app = App::new(store, Arc::new(SystemClock::new()), limits.clone());
+    let app = App::forwarding(store, Arc::new(SystemClock::new()), limits.clone(), &forwards);
     let service = router(Arc::clone(&app));
     let places = Arc::new(Semaphore::new(limits.connections.clamp(1, Semaphore::MAX_PERMITS)));
     let (stop, stopping) = watch::channel(());
     let collecting = tokio::spawn(collect::regularly(Arc::clone(&app)));
+    forward::tell_of_gone(&app).await;
+    let workers = Workers::start(&app, forwards, forward_terms);
     let mut connections = JoinSet::new();
     ready(address);
     let mut shutdown = pin!(shutdown);
@@ -90,8 +93,9 @@ pub async fn serve(
     }
     drop(listener);
     app.drain();
+    workers.stop();
     stop.send_replace(());
-    drain(connections, &limits).await;
+    tokio::join!(drain(connections, &limits), workers.ended(limits.drain_time));
     if let Err(error) = collecting.await {
         tracing::error!(%error, "collecting staging crashed");
     }

@@ -8,6 +8,7 @@ use store::Store;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, watch};
 
 use crate::config::BodyLimits;
+use crate::forward::{Board, ForwardTarget};
 use crate::record::Door;
 use delivery::Clock;
 
@@ -26,12 +27,25 @@ pub struct App {
     pub(crate) decoders: Arc<Semaphore>,
     /// Bytes of what is decoded and waits for the store.
     decoded: Arc<Semaphore>,
+    /// How far forwarding is, as this process sees it.
+    pub(crate) board: Board,
     draining: watch::Sender<bool>,
 }
 
 impl App {
-    /// Over a store, with all places free.
+    /// Over a store, with all places free, forwarding to nobody.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, limits: BodyLimits) -> Arc<Self> {
+        Self::forwarding(store, clock, limits, &[])
+    }
+
+    /// The same, and what the store records from now on is to go to these targets. Who carries it there, the caller sees to.
+    pub fn forwarding(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: BodyLimits,
+        targets: &[ForwardTarget],
+    ) -> Arc<Self> {
+        store.set_forward_rules(targets.iter().map(ForwardTarget::rule).collect());
         let places = |n: usize| Arc::new(Semaphore::new(n.min(Semaphore::MAX_PERMITS)));
         Arc::new(Self {
             door: Door::new(Arc::clone(&store), clock),
@@ -42,6 +56,7 @@ impl App {
             decoders: places(limits.decoders.max(1)),
             decoded: places(decoded_bytes(&limits)),
             limits,
+            board: Board::new(targets),
             draining: watch::Sender::new(false),
         })
     }

@@ -78,7 +78,8 @@ fn colliding_executor(offered: &str, recorded: &[Executor], ordinal: Option<Ordi
     };
     let words = format!(
         "{happened} What is recorded stays as it is, and nothing of this push was recorded. {TELL_APART}. If this is a \
-         retry of the same leg after all, send the attempt number (Push-Attempt, --attempt), which must have risen."
+         retry of the same leg after all, send the attempt number (Push-Attempt, --attempt), which must have risen: it says \
+         something only if the recorded delivery had one too. Else say which verdict counts (--on-difference revise)."
     );
     let mut problem = Problem::new(ProblemCode::KeyCollision, words);
     problem.errors = recorded.iter().take(limits::SAMPLES_MAX).map(|e| format!("recorded executor: {e}")).collect();

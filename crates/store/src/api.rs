@@ -12,7 +12,7 @@ use domain::round::{RoundChoice, RoundChoiceError};
 use domain::{Counts, CycleName, ItemHash, ItemName, Manifest, ProjectId, Push, PushId, PushKey};
 
 use crate::staged::{Begun, Cancelled, Chunk, Collected, Committed, EpochOf, Fence, Lifetime, Put, StagingReport};
-use crate::{Ledger, StoreError};
+use crate::{Forwards, StoreError};
 
 /// The recorder's clock reading as RFC 3339 in UTC. It is kept for people and decides nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,9 +159,10 @@ pub struct Damage {
     pub what: String,
 }
 
-/// Keeps pushes once, and what was forwarded of them: an `Arc<dyn Store>` is an `Arc<dyn Ledger>`, too.
+/// Keeps pushes once, and what was forwarded of them: an `Arc<dyn Store>` is an `Arc<dyn Forwards>` and an
+/// `Arc<dyn Ledger>`, too.
 #[async_trait]
-pub trait Store: Ledger {
+pub trait Store: Forwards {
     /// Lets `domain::protocol` decide on a delivery and carries the decision out: key, outcomes, counts and receipt in
     /// one transaction that is durable before this returns.
     /// What is staged under the key beside it, `domain::staging` decides.

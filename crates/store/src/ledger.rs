@@ -2,11 +2,12 @@
 //! is one transaction, every reading one snapshot. Must not know repositories, nor when an intent may go on: it compares.
 
 use async_trait::async_trait;
-use domain::intent::{Intent, IntentState};
+use domain::intent::{Intent, IntentId, IntentState};
+use domain::listing::IntentReport;
 use domain::marker::WriteId;
-use domain::{CycleName, ProjectId};
+use domain::{CycleName, ProjectId, PushKey};
 
-use crate::StoreError;
+use crate::{Places, StoreError};
 
 /// What became of a step that a forwarder wanted to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +26,22 @@ pub enum Advanced {
 /// Which intents. What is not given does not narrow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IntentQuery {
+    /// These; none: any.
+    pub ids: Vec<IntentId>,
     /// Of this target.
     pub target: Option<String>,
+    /// True: those that are in doubt ([`Intent::is_in_doubt`]); false: the others.
+    pub in_doubt: Option<bool>,
     /// In one of these states; none: in any.
     pub states: Vec<IntentState>,
     /// Of pushes of this project.
     pub project: Option<ProjectId>,
     /// Of pushes into this cycle with us.
     pub cycle: Option<CycleName>,
+    /// Of the pushes with this key.
+    pub key: Option<PushKey>,
+    /// Written, or to be written, into this cycle there.
+    pub cycle_there: Option<String>,
     /// Last changed earlier than this, milliseconds since 1970.
     pub changed_before_ms: Option<u64>,
     /// At most so many, the oldest.
@@ -49,7 +58,7 @@ pub struct IntentQuery {
 /// is unknown may be tried again; if it was written, the answer then is [`Advanced::Elsewhere`] with the state that it
 /// leads to.
 #[async_trait]
-pub trait Ledger: Send + Sync + 'static {
+pub trait Ledger: Places {
     /// The next turn at a target, from 1: a number that fences every lower one off. Who may take it, the caller decides.
     async fn next_turn(&self, target: &str) -> Result<u64, StoreError>;
 
@@ -67,6 +76,9 @@ pub trait Ledger: Send + Sync + 'static {
 
     /// Intents, oldest first: by the time of planning, then by number, then in the order of coming.
     async fn intents(&self, query: IntentQuery) -> Result<Vec<Intent>, StoreError>;
+
+    /// The same without what they mean to write, which may be as long as a push: for whoever lists, counts or looks.
+    async fn intent_reports(&self, query: IntentQuery) -> Result<Vec<IntentReport>, StoreError>;
 
     /// Keeps how far an intent is now, if `turn` is the highest of its target and the kept state is `from`: state, sends,
     /// times, the cycle there, flags, cause and what was refused. Where it belongs and what it means to write stay as

@@ -1,6 +1,6 @@
-//! Keeps pushes once, and what was forwarded of them: the traits `Store` and `Ledger`, engines, migrations, the check of a
-//! store, and the suite that every engine passes. Must not know HTTP, report formats or vendors, and must not decide: it
-//! asks `domain::protocol`.
+//! Keeps pushes once, and what was forwarded of them: the traits `Store`, `Forwards` and `Ledger`, engines, migrations,
+//! the check of a store, and the suite that every engine passes. Must not know HTTP, report formats or vendors, and must
+//! not decide: it asks `domain`.
 
 mod api;
 mod codec;
@@ -8,8 +8,10 @@ mod codec;
 pub mod conformance;
 mod cursor;
 mod error;
+mod forwards;
 mod ledger;
 mod memory;
+mod places;
 mod receipts;
 mod sqlite;
 mod staged;
@@ -21,8 +23,10 @@ pub use api::{
     Absent, Answer, Damage, Found, Now, Promoted, Promotion, Recorded, RecordedAt, Refused, RoundAction, Store,
 };
 pub use error::StoreError;
+pub use forwards::{DueSweep, End, Ended, ForwardTotals, Forwards, ForwardsOf, PushLoad, Waiting, WaitingQuery};
 pub use ledger::{Advanced, IntentQuery, Ledger};
 pub use memory::MemoryStore;
+pub use places::{Bound, Places};
 #[cfg(feature = "failpoints")]
 pub use sqlite::FAIL_POINTS;
 pub use staged::{

@@ -29,7 +29,8 @@ use crate::settings::duration;
 #[command(name = "tallyonce", version, about, long_about = None, propagate_version = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 recorded, 1 --fail-on, 2 usage, 3 unreadable, 4 rejected, 5 collision or \
-    difference, 75 not confirmed (deliver again with the same key).")]
+    difference, 6 recorded but for items that a target refused or files that could not be added, 7 recorded but not known to \
+    be whole at a target, 75 not confirmed (deliver again with the same key).")]
 pub(crate) struct Cli {
     /// What holds for every command.
     #[command(flatten)]

@@ -51,6 +51,11 @@ impl Courier {
         Self { target, clock: SystemClock::new(), deadline_ms, stop, random: rand::make_rng(), output }
     }
 
+    /// How much of the deadline is left.
+    pub(crate) fn left(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms.saturating_sub(self.clock.now_ms()))
+    }
+
     /// Delivers one parcel that is kept there.
     async fn deliver(&mut self, parcel: &Parcel, keep: &mut dyn Keep) -> Ended {
         let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
@@ -77,9 +82,12 @@ impl Courier {
         }
     }
 
-    /// Removes the entry of a push of which all has been said. If that fails it is only a nuisance: the entry is
+    /// Removes the entry of a push of which all has been said, and all that belongs to it is there. If that fails it is only a nuisance: the entry is
     /// delivered once more, and replayed.
     pub(crate) fn forget(&self, settled: Settled, object: &mut PushObject) {
+        if object.stays {
+            return;
+        }
         if let Err(error) = settled.forget() {
             let warning = format!("{error}; it is recorded, and delivering it again later changes nothing");
             self.output.warning(&warning);
@@ -173,11 +181,11 @@ impl Courier {
         forwarding: Option<&Forwarding>,
         object: &mut PushObject,
     ) -> Result<(Flushed, Exit), Failure> {
+        let files = entry.attachments().map_err(|error| outbox_failure(&error))?;
         let flushed = self.flush(entry, object).await?;
         let (Flushed::Here(_), Some(forwarding)) = (&flushed, forwarding) else { return Ok((flushed, Exit::Success)) };
-        let left_ms = self.deadline_ms.saturating_sub(self.clock.now_ms());
-        let (parcel, left) = (load(entry)?, Duration::from_millis(left_ms));
-        let exit = Box::pin(forwarding.push(&parcel, left, &self.stop, object)).await?;
+        let (parcel, left) = (load(entry)?, self.left());
+        let exit = Box::pin(forwarding.push((&parcel, &files), left, &self.stop, object)).await?;
         object.exit = exit.number();
         Ok((flushed, exit))
     }

@@ -22,6 +22,9 @@ pub(crate) const FAIL_AT: &str = "TALLYONCE_FAIL_AT";
 /// Which points it writes down as it passes them.
 #[cfg(feature = "failpoints")]
 pub(crate) const TRACE_AT: &str = "TALLYONCE_TRACE_AT";
+/// How many times faster than usual it forwards: a lease of a minute, divided by it.
+#[cfg(feature = "failpoints")]
+pub(crate) const FORWARD_PACE: &str = "TALLYONCE_FORWARD_PACE";
 /// Which mutant it is.
 #[cfg(feature = "failpoints")]
 pub(crate) const MUTANT: &str = "TALLYONCE_MUTANT";

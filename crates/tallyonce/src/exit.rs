@@ -45,8 +45,8 @@ exits! {
     /// Done, and what was found is bad.
     Found = 1, "found",
         "Recorded, and `--fail-on failed` found failed or errored tests in this delivery's own report; or `check-store` \
-         found damage.",
-        "Look at the tests, or at the damage that is listed. Nothing has to be delivered again.";
+         found damage; or `audit`, `repair` or `probe` found something at a target that isn't as it should be.",
+        "Look at the tests, or at what is listed. Nothing has to be delivered again.";
     /// Flags, variables or configuration.
     Usage = 2, "usage",
         "Usage or configuration: nothing was sent, nothing was written. In a detected CI also a push without `--to`; \
@@ -68,12 +68,14 @@ exits! {
         "Tell the pieces of work apart (`--job`, `--shard`, `--variant`), or decide about the difference.";
     /// Recorded with exceptions.
     Partly = 6, "partly",
-        "Recorded, except for items that a target refused; they are listed.",
+        "Recorded, except for items that a target refused, or attachments that could not be added; they are listed.",
         "Mend the listed items and push again; the others are not written twice.";
     /// Recorded by us, not surely by them.
     Forwarding = 7, "forwarding",
-        "Recorded by our server, but forwarding it ended uncertain or parked.",
-        "Look at the push's forwards.";
+        "Recorded, but at a target it is not known to be whole: parked, or flagged with what may count wrongly (there a person \
+         has to look), or, at a target that a server hands on to, still on its way.",
+        "`tallyonce forwards` says why (of a server with its `--to`). What is on its way at a server goes on by itself, and the \
+         same push with `--wait-forward` waits again.";
     /// Nobody knows.
     NotConfirmed = 75, "not-confirmed",
         "Not confirmed within the deadline, or interrupted: it may be recorded or not. It is kept in the outbox.",
@@ -156,6 +158,18 @@ mod tests {
             let by_number = |n: u8| *Exit::ALL.iter().find(|exit| exit.number() == n).unwrap();
             assert_eq!(by_number(pair[0]).worse(by_number(pair[1])).number(), pair[0]);
             assert_eq!(by_number(pair[1]).worse(by_number(pair[0])).number(), pair[0]);
+        }
+    }
+
+    #[test]
+    fn the_help_and_the_first_page_name_every_code_of_a_push() {
+        use clap::CommandFactory as _;
+        let help = crate::cli::Cli::command().get_after_help().unwrap().to_string();
+        let page = include_str!("../../../README.md");
+        for exit in Exit::ALL.iter().filter(|exit| exit.number() < 126) {
+            let number = exit.number();
+            assert!(help.contains(&format!(" {number} ")), "{number} is not in {help}");
+            assert!(page.contains(&format!("\n| {number} | ")), "README.md doesn't explain {number}");
         }
     }
 

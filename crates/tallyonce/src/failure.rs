@@ -3,6 +3,7 @@
 
 use delivery::foreign::TargetName;
 use domain::ci::IdentityError;
+use domain::forwarding::TargetPlace;
 use domain::{Cause, Problem, ProblemCode};
 use serde::Serialize;
 use std::path::Path;
@@ -215,7 +216,7 @@ impl Failure {
 
     /// A target that gave no answer which says what became of it.
     pub(crate) fn forwarding(target: &TargetName, what: &str) -> Self {
-        let means = "It is recorded in the target's ledger. Some of it may be there, or none.";
+        let means = "Some of it may be there, or none; what was sent stands in the target's ledger.";
         let next = format!(
             "Run the same command again, or `tallyonce flush --to {target}`: what is there is read first, and nothing is \
              written twice."
@@ -223,23 +224,54 @@ impl Failure {
         Self::new(Exit::NotConfirmed, State::PossiblyWritten, format!("{target}: {what}"), means, next)
     }
 
+    /// A round that isn't ended at a target, because something of it isn't there yet.
+    pub(crate) fn on_its_way(target: &TargetName, why: &str, served: bool) -> Self {
+        let means = "Nothing was ended, and nothing was changed there: what comes later might have been refused.";
+        let first = if served {
+            "The server goes on by itself (`tallyonce forwards` shows how far it is)".to_owned()
+        } else {
+            format!("`tallyonce flush --to {target}`, or the same push again, brings it to its end")
+        };
+        let what = format!("{target}: the round isn't ended: {why}");
+        Self::new(Exit::NotConfirmed, State::NotSent, what, means, format!("{first}; then run the same command again."))
+    }
+
+    /// A target that is somewhere else than its ledger knows.
+    pub(crate) fn other_place(target: &TargetName, known: &TargetPlace, now: &TargetPlace) -> Self {
+        let what = format!("{target}: its ledger stands for {known}, and tallyonce.toml says {now}");
+        let means =
+            "Nothing was sent: ids that the ledger keeps mean something else there. What is recorded stays as it is.";
+        let next = format!(
+            "If it is the same service, and only its address or its project's name changed: `tallyonce forwards --moved \
+             --target {target}`, then the same command again. If it is another one: give its table another name, and so a \
+             ledger of its own."
+        );
+        Self::new(Exit::Usage, State::Usage, what, means, next)
+    }
+
+    /// A server that was never asked how far forwarding is.
+    pub(crate) fn unknown_forwards() -> Self {
+        let what = "there was no time to ask for it";
+        Self::new(Exit::Forwarding, State::NotSent, what, "It is recorded.", "Look at `tallyonce forwards`.")
+    }
+
     /// A target that couldn't be asked.
     pub(crate) fn unanswered(target: &TargetName, what: &str) -> Self {
-        let means = "Nothing of ours was written.";
+        let means = "What is recorded stays as it is.";
         let next = "Run the same command again.";
         Self::new(Exit::NotConfirmed, State::NotSent, format!("{target}: {what}"), means, next)
     }
 
     /// A target that refuses who asks.
     pub(crate) fn denied_there(target: &TargetName, what: &str) -> Self {
-        let means = "It is recorded in the target's ledger; what it hadn't got yet, the target hasn't taken.";
+        let means = "Nothing more was sent; what was sent before stands in the target's ledger.";
         let next = "Mend the credentials or the rights of their user, then run the same command again.";
         Self::new(Exit::Rejected, State::Rejected, format!("{target}: {what}"), means, next)
     }
 
     /// A target that refuses what is asked, whatever the outcomes.
     pub(crate) fn refused_there(target: &TargetName, what: &str) -> Self {
-        let means = "It is recorded in the target's ledger; what it hadn't got yet, the target hasn't taken.";
+        let means = "Nothing more was sent; what was sent before stands in the target's ledger.";
         let next = "Mend the target's keys (docs/targets), then run the same command again.";
         Self::new(Exit::Rejected, State::Rejected, format!("{target}: {what}"), means, next)
     }

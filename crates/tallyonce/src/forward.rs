@@ -1,27 +1,37 @@
 //! From a target's ledger into the target: one push, or what an earlier process left. Must not know products or strategies.
 
-use std::path::PathBuf;
+mod cycles;
+mod ending;
+mod place;
+mod said;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use delivery::foreign::probe::{self, Leave, Probed};
-use delivery::foreign::{self, Adapter, CyclePer, CycleWanted, Forwarded, Forwarder, Halt, Load, Step, Strategy};
-use delivery::{Clock as _, Destination, Parcel, Stop, SystemClock};
+use delivery::foreign::probe::{self, Leave, Probed, RateSeen};
+use delivery::foreign::{self, Adapter, Book, Facts, Forwarded, Forwarder, Heard, Load, Step, Strategy};
+use delivery::{Attachments, Clock as _, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
-use domain::marker::WriteId;
 use rand::rngs::StdRng;
 use serde::Serialize;
-use server::StoreBook;
+use server::ForwardTarget;
 use store::{IntentQuery, Store};
 
+pub(crate) use crate::flags::{exit_of, meaning};
+use said::watcher;
+pub(crate) use said::{Resumed, warnings};
+
+use crate::attachments::{self, AttachmentsObject};
+use crate::commands::targets::Verdict;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::repository;
-use crate::settings::target::{Target, TargetSection};
-use crate::settings::{ConnectionSettings, duration};
+use crate::settings::ConnectionSettings;
+use crate::settings::file::ForwardSection;
+use crate::settings::target::{CloseWhen, Target, TargetSection};
 
 /// What became of a push at a target, as `push --json` prints it. Field names are an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,21 +44,28 @@ pub(crate) struct ForwardObject {
     pub strategy: Strategy,
     /// Where it is there.
     pub cycle: Option<String>,
-    /// Cases that the push is about.
+    /// Items that were to go there.
+    pub items: u64,
+    /// Cases that those of them are in that have one.
     pub cases: u64,
-    /// Cases of intents, by their state.
+    /// Cases by how far they are; together they are `cases`.
     pub states: std::collections::BTreeMap<IntentState, u64>,
-    /// Items that the target refused, or that have no case there.
+    /// Items that the target refused, or that have no case there; the others of `items` are in `cases`.
     pub refused: Vec<RefusedItem>,
     /// What people have to know of it.
     pub flags: Vec<Flag>,
+    /// What became of files that go along; absent where none do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attachments: Option<AttachmentsObject>,
 }
 
 /// A target that is ready to be forwarded to.
 pub(crate) struct Forwarding {
     target: Target,
     adapter: Arc<dyn Adapter>,
+    heard: Arc<Heard>,
     strategy: Strategy,
+    close: CloseWhen,
     output: Output,
     /// What people are told although it may go on.
     doubt: Option<String>,
@@ -70,7 +87,7 @@ impl Forwarding {
         // Whoever installed one before us is right too.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = repository::http_settings(connection);
-        let adapter = foreign::open(target.settings.clone(), &http, Arc::new(SystemClock::new()))
+        let (adapter, heard) = foreign::open_and_hear(target.settings.clone(), &http, Arc::new(SystemClock::new()))
             .map_err(|error| section.unusable(&format!("target.{}: {error}", section.name)))?;
         let facts = *adapter.facts();
         let strategy = target.settings.strategy.unwrap_or(facts.default_strategy());
@@ -81,7 +98,8 @@ impl Forwarding {
                 &format!("{strategy} can't work with {}; it allows {}", target.settings.kind, words.join(", ")),
             ));
         }
-        Ok(Self { target, adapter, strategy, output, doubt: None })
+        let close = ending::when(section, target.close, strategy, &*adapter)?;
+        Ok(Self { target, adapter, heard, strategy, close, output, doubt: None })
     }
 
     /// Holds the strategy against the last probe, if there is one, and makes the folder of the ledger.
@@ -105,12 +123,14 @@ impl Forwarding {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(refused(&format!("{} can't be read: {error}", path.display()))),
         };
-        self.doubt = match probe::leave(self.strategy, probed.as_ref(), self.adapter.facts(), strict) {
+        let facts = Facts { quiet_ms: self.quiet_ms(), ..*self.adapter.facts() };
+        self.doubt = match probe::leave(self.strategy, probed.as_ref(), &facts, strict) {
             Leave::Granted => None,
             Leave::Warned(why) => Some(format!("{name}: {why}")),
             Leave::Refused(why) => return Err(refused(&why)),
         };
-        if let Destination::Sqlite(ledger) = &self.target.ledger
+        if !self.target.served
+            && let Destination::Sqlite(ledger) = &self.target.ledger
             && let Some(folder) = ledger.parent().filter(|folder| !folder.as_os_str().is_empty())
         {
             std::fs::create_dir_all(folder).map_err(|error| {
@@ -123,22 +143,33 @@ impl Forwarding {
         Ok(self)
     }
 
+    /// For a dry run: what it is, and where its ledger would be.
+    pub(crate) fn shown(&self) -> String {
+        let Target { settings, ledger, .. } = &self.target;
+        let (name, kind, strategy) = (&settings.name, settings.kind, self.strategy);
+        format!("{:<14} {name} ({kind}, {strategy}), ledger {ledger}; asked nothing\n", "target")
+    }
+
+    /// What is to be said of its strategy.
+    pub(crate) fn doubt(&self) -> Option<&str> {
+        self.doubt.as_deref()
+    }
+
+    /// As a server forwards to it.
+    pub(crate) fn served(self, rule: &ForwardSection) -> ForwardTarget {
+        ForwardTarget {
+            settings: self.target.settings,
+            adapter: self.adapter,
+            strategy: self.strategy,
+            projects: rule.projects.clone().unwrap_or_default(),
+            cycles: rule.cycles.clone().unwrap_or_default(),
+            close_after_push: self.close == CloseWhen::Push,
+        }
+    }
+
     /// True once anything was recorded for it on this machine.
     pub(crate) fn has_ledger(&self) -> bool {
         matches!(&self.target.ledger, Destination::Sqlite(path) if path.exists())
-    }
-
-    /// Its ledger, if anything was recorded for it on this machine.
-    ///
-    /// # Errors
-    /// It can't be opened.
-    pub(crate) fn ledger(&self) -> Result<Option<Arc<dyn Store>>, Failure> {
-        existing_ledger(&self.target.ledger)
-    }
-
-    /// What stands for the round of an intent in the id of its cycle there.
-    pub(crate) fn round_part<'a>(&self, intent: &'a Intent) -> &'a str {
-        if self.target.settings.cycle_per == CyclePer::Round { intent.round.as_str() } else { "" }
     }
 
     /// Its adapter.
@@ -146,18 +177,28 @@ impl Forwarding {
         &*self.adapter
     }
 
+    /// What its answers said of a rate limit so far.
+    pub(crate) fn heard(&self) -> Option<RateSeen> {
+        self.heard.seen()
+    }
+
+    /// How long is waited before a request without an answer is read back.
+    pub(crate) fn quiet_ms(&self) -> u64 {
+        self.target.settings.quiet_ms.unwrap_or(self.adapter.facts().quiet_ms)
+    }
+
     /// Its settings.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Forwards a push that its ledger has recorded; takes down in `object` what became of it.
+    /// Forwards a push that its ledger has recorded, then the files that go along; takes down in `object` what became of it.
     ///
     /// # Errors
     /// It isn't known whether all of it is there.
     pub(crate) async fn push(
         &self,
-        parcel: &Parcel,
+        (parcel, files): (&Parcel, &Attachments),
         deadline: Duration,
         stop: &Stop,
         object: &mut PushObject,
@@ -171,17 +212,24 @@ impl Forwarding {
         }
         object.warnings.extend(self.doubt.clone());
         let load = self.load(parcel)?;
-        let book = self.book()?;
+        let items = load.outcomes.len() as u64;
+        let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut watch = watcher(self.output);
-        let mut forwarder = self.forwarder(&book, &clock, &mut random, stop, deadline, &mut watch);
+        let mut forwarder = self.forwarder(&*book, &clock, &mut random, stop, deadline, &mut watch);
         match forwarder.forward(load).await {
             Ok(forwarded) => {
-                let done = self.object(&forwarded);
-                let exit = exit_of(&forwarded);
-                let parked = forwarded.intents.iter().any(|intent| intent.state == IntentState::Parked);
-                self.warn(&done, parked, object);
+                let attached = forwarder.attach(&forwarded, files).await;
+                let done = self.object(&forwarded, items);
+                let mut exit = exit_of(&forwarded);
+                let parked = said::asks_for_a_look(&forwarded.intents);
+                let said = warnings(&done.target, &done.refused, &done.flags, parked);
+                object.warnings.extend(said);
+                object.warnings.extend(self.end_after(forwarded.cycle.as_slice(), exit, stop).await);
                 object.forward = Some(done);
+                if !attachments::tell(self.target.settings.name.as_str(), attached, object) {
+                    exit = exit.worse(Exit::Partly);
+                }
                 Ok(exit)
             }
             Err(halt) => Err(self.halted(&halt)),
@@ -192,12 +240,55 @@ impl Forwarding {
     ///
     /// # Errors
     /// It isn't known whether all of it is there.
-    pub(crate) async fn resume(&self, deadline: Duration, stop: &Stop) -> Result<Vec<Intent>, Failure> {
-        let book = self.book()?;
+    pub(crate) async fn resume(&self, deadline: Duration, stop: &Stop) -> Result<Resumed, Failure> {
+        let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut watch = watcher(self.output);
-        let mut forwarder = self.forwarder(&book, &clock, &mut random, stop, deadline, &mut watch);
-        forwarder.resume().await.map_err(|halt| self.halted(&halt))
+        let mut forwarder = self.forwarder(&*book, &clock, &mut random, stop, deadline, &mut watch);
+        let ended = forwarder.resume().await.map_err(|halt| self.halted(&halt))?;
+        let mut resumed = Resumed::of(self.target.settings.name.as_str(), &ended);
+        resumed.warnings.extend(self.end_resumed(&ended, stop).await);
+        Ok(resumed)
+    }
+
+    /// Does what a person says of an intent; what is taken up again goes on at once.
+    ///
+    /// # Errors
+    /// It isn't in a state for that, or it isn't known whether all of it is there.
+    pub(crate) async fn decide(
+        &self,
+        intent: Intent,
+        verdict: Verdict<'_>,
+        deadline: Duration,
+        stop: &Stop,
+    ) -> Result<(), Failure> {
+        let state = intent.state;
+        let fits = match verdict {
+            Verdict::TakeUp(_) => state == IntentState::Parked,
+            Verdict::Leave(..) => state != IntentState::Rejected,
+        };
+        if !fits {
+            return Err(Failure::usage(
+                format!(
+                    "{} is {state}: only what is parked is taken up again, and what was rejected can't be given up",
+                    intent.id
+                ),
+                "See `tallyonce forwards`; what is on its way goes on with the next push or `tallyonce flush`, and nothing \
+                 of what was rejected is there.",
+            ));
+        }
+        let book = self.book(stop)?;
+        let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
+        let mut watch = watcher(self.output);
+        let mut forwarder = self.forwarder(&*book, &clock, &mut random, stop, deadline, &mut watch);
+        let done = match verdict {
+            Verdict::TakeUp(_) => match forwarder.take_up(intent).await {
+                Ok(_) => forwarder.resume().await.map(drop),
+                Err(halt) => Err(halt),
+            },
+            Verdict::Leave(_, why) => forwarder.leave(intent, why).await.map(drop),
+        };
+        done.map_err(|halt| self.halted(&halt))
     }
 
     /// Reads everything settled back.
@@ -205,23 +296,24 @@ impl Forwarding {
     /// # Errors
     /// It can't be read.
     pub(crate) async fn sweep(&self, deadline: Duration, stop: &Stop) -> Result<(), Failure> {
-        let Some(ledger) = self.ledger()? else { return Ok(()) };
+        let Some(ledger) = existing_ledger(&self.target.ledger)? else { return Ok(()) };
         let query = IntentQuery {
             target: Some(self.target.settings.name.to_string()),
             states: vec![IntentState::Acked, IntentState::Found, IntentState::Parked],
             ..IntentQuery::default()
         };
-        let intents = ledger.intents(query).await.map_err(|error| Failure::store(&error))?;
-        let book = self.book()?;
+        let mut intents = ledger.intents(query).await.map_err(|error| Failure::store(&error))?;
+        intents.retain(|intent| !intent.is_at_rest());
+        let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut watch = watcher(self.output);
-        let mut forwarder = self.forwarder(&book, &clock, &mut random, stop, deadline, &mut watch);
+        let mut forwarder = self.forwarder(&*book, &clock, &mut random, stop, deadline, &mut watch);
         forwarder.sweep(intents).await.map(drop).map_err(|halt| self.halted(&halt))
     }
 
     fn forwarder<'a>(
         &'a self,
-        book: &'a StoreBook,
+        book: &'a dyn Book,
         clock: &'a SystemClock,
         random: &'a mut StdRng,
         stop: &'a Stop,
@@ -234,7 +326,9 @@ impl Forwarding {
             adapter: &*self.adapter,
             mapping: &settings.cases,
             strategy: self.strategy,
-            quiet_ms: settings.quiet_ms.unwrap_or(self.adapter.facts().quiet_ms),
+            quiet_ms: self.quiet_ms(),
+            // Other jobs forward there too.
+            sole: false,
             book,
             clock,
             random,
@@ -244,84 +338,27 @@ impl Forwarding {
         }
     }
 
-    fn book(&self) -> Result<StoreBook, Failure> {
-        let store: Arc<dyn Store> = repository::open(&self.target.ledger.to_string())?;
-        let Destination::Sqlite(path) = &self.target.ledger else {
-            return Err(Failure::usage("a ledger is kept in sqlite:PATH", "Mend `ledger` of the target."));
-        };
-        Ok(StoreBook::new(store, PathBuf::clone(path)))
-    }
-
     fn load(&self, parcel: &Parcel) -> Result<Load, Failure> {
         let push = parcel.push().map_err(|error| Failure::broken_entry(error.to_string()))?;
-        let place = &parcel.header.place;
-        let per_round = self.target.settings.cycle_per == CyclePer::Round;
-        let round = if per_round { place.round.as_str() } else { "" };
-        let name = if per_round {
-            format!("{} {}, run {}", place.project, place.cycle, place.run)
-        } else {
-            format!("{} {}", place.project, place.cycle)
-        };
-        Ok(Load {
-            project: place.project.clone(),
-            cycle: place.cycle.clone(),
-            round: place.round.clone(),
-            key: parcel.header.key.clone(),
-            ordinal: parcel.header.sender.ordinal,
-            outcomes: push.outcomes.as_slice().to_vec(),
-            at_ms: SystemClock::new().unix_ms(),
-            wanted: CycleWanted {
-                name,
-                id: WriteId::of_cycle(&place.project, place.cycle.as_str(), round),
-                link: parcel.header.origin.run_url.clone(),
-                given: self.target.settings.cycle.clone(),
-            },
-        })
+        let header = &parcel.header;
+        let outcomes = push.outcomes.as_slice().to_vec();
+        let of = (header.key.clone(), header.sender.ordinal);
+        let (link, at_ms) = (header.origin.run_url.clone(), SystemClock::new().unix_ms());
+        Ok(Load::of(&self.target.settings, &header.place, of, outcomes, link, at_ms))
     }
 
-    fn object(&self, forwarded: &Forwarded) -> ForwardObject {
-        let mut states = std::collections::BTreeMap::new();
-        for intent in &forwarded.intents {
-            *states.entry(intent.state).or_default() += u64::from(intent.cases);
-        }
+    fn object(&self, forwarded: &Forwarded, items: u64) -> ForwardObject {
         ForwardObject {
             target: self.target.settings.name.to_string(),
             kind: self.target.settings.kind.word(),
             strategy: self.strategy,
             cycle: forwarded.cycle.as_ref().map(ToString::to_string),
+            items,
             cases: forwarded.intents.iter().map(|intent| u64::from(intent.cases)).sum(),
-            states,
+            states: forwarded.cases(),
             refused: forwarded.refused(),
             flags: forwarded.all_flags(),
-        }
-    }
-
-    fn warn(&self, done: &ForwardObject, parked: bool, object: &mut PushObject) {
-        let name = &self.target.settings.name;
-        for refused in &done.refused {
-            object.warnings.push(format!("{name} refused {}: {}", refused.item, refused.why));
-        }
-        for flag in &done.flags {
-            object.warnings.push(format!("{name}: {flag}: {}", meaning(*flag)));
-        }
-        if parked {
-            object.warnings.push(format!(
-                "{name}: what is there can't be told from what is to be there: a person has to look \
-                 (`tallyonce forwards --state parked`)"
-            ));
-        }
-    }
-
-    fn halted(&self, halt: &Halt) -> Failure {
-        let name = &self.target.settings.name;
-        match halt {
-            Halt::Stopped(_) | Halt::Over(_) => Failure::forwarding(name, &halt.to_string()),
-            Halt::Denied(what) => Failure::denied_there(name, what),
-            Halt::Refused(what) => Failure::refused_there(name, what),
-            Halt::Book(error) => Failure::machine(
-                format!("the ledger of {name} can't be used: {error}"),
-                "Free space or mend permissions, then run the same command again: what is there is read first.",
-            ),
+            attachments: None,
         }
     }
 }
@@ -334,48 +371,5 @@ pub(crate) fn existing_ledger(ledger: &Destination) -> Result<Option<Arc<dyn Sto
     match ledger {
         Destination::Sqlite(path) if path.exists() => repository::open(&ledger.to_string()).map(Some),
         _ => Ok(None),
-    }
-}
-
-/// The worst that is to be said of a push that is settled.
-fn exit_of(forwarded: &Forwarded) -> Exit {
-    let wrong = forwarded.all_flags().into_iter().any(Flag::is_wrong);
-    if wrong || !forwarded.is_settled() {
-        Exit::Forwarding
-    } else if forwarded.refused().is_empty() {
-        Exit::Success
-    } else {
-        Exit::Partly
-    }
-}
-
-/// What a flag means for what people read in the product.
-pub(crate) fn meaning(flag: Flag) -> &'static str {
-    match flag {
-        Flag::DuplicateDetected => {
-            "one outcome stands there more than once; `tallyonce audit` shows it, `repair` mends it"
-        }
-        Flag::VendorLost => "it was confirmed, and is not there any more",
-        Flag::Orphan => "outcomes of ours are there that this ledger doesn't know",
-        Flag::LedgerRestored => "this ledger is older than what it forwarded",
-        Flag::CountContradicts => "the product counts neither what it did before nor what it should now",
-        Flag::Partial => "a part of it is there",
-        Flag::MarkerMangled => "a marker came back changed, so nobody can tell whether the outcome is there",
-        Flag::Vanished => "it was there, and is not any more: it is not sent again by itself",
-        Flag::AtMostOnce => "nothing can be read there: it was sent once, and never again",
-        Flag::AcceptedNotConfirmed => "it was accepted, and not seen since",
-        Flag::SuspiciousMatch => "what was found is older than this delivery",
-        Flag::CycleDoubled => "more than one cycle carries this round's id; the oldest is used",
-        Flag::Stale => "a newer attempt is there; this one was left out",
-        Flag::RowsAmbiguous => "more than one row of the case is there",
-    }
-}
-
-fn watcher(output: Output) -> impl FnMut(Step) + Send {
-    move |step| match step {
-        Step::Waiting { ms, why } => {
-            output.note(&format!("{why}; going on in {}", duration::show(Duration::from_millis(ms))));
-        }
-        Step::Intent { number, state } => output.detail(&format!("part {number}: {state}")),
     }
 }

@@ -1,6 +1,7 @@
 //! Retry every push, count every outcome once: the program. Parse, resolve, run, render, exit; nothing else here.
 
 mod announce;
+mod attachments;
 mod cli;
 mod commands;
 mod courier;
@@ -8,7 +9,9 @@ mod env;
 mod env_file;
 mod exit;
 mod failure;
+mod flags;
 mod forward;
+mod handed_on;
 mod inputs;
 mod interrupt;
 mod object;

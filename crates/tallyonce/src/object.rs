@@ -2,6 +2,7 @@
 //! Must not know how it came about.
 
 use delivery::{Ended, Handed, Header};
+use domain::listing::ForwardReport;
 use domain::protocol::DifferenceClass;
 use domain::receipt::{ItemDifference, ReceiptResult};
 use domain::{
@@ -54,9 +55,15 @@ pub(crate) struct PushObject {
     /// What became of it at a target; absent where it goes to none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forward: Option<ForwardObject>,
+    /// What became of it at the targets that the server hands it on to; absent where nobody waited for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forwards: Option<Vec<ForwardReport>>,
     /// True if other outcomes count, and these are kept beside them.
     #[serde(skip)]
     pub kept_beside: bool,
+    /// True if the outbox keeps it all the same: attachments are not known to be there.
+    #[serde(skip)]
+    pub stays: bool,
     /// The command that made the reports; absent where none was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandObject>,
@@ -129,7 +136,9 @@ impl PushObject {
             difference: None,
             warnings: Vec::new(),
             forward: None,
+            forwards: None,
             kept_beside: false,
+            stays: false,
             command: None,
         }
     }

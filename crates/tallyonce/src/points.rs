@@ -14,7 +14,9 @@ use domain::mutants::{Mutant, switch_on};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::env::{FAIL_AT, HOLD_AT, KILL_AT, MUTANT, TRACE_AT};
+use server::ForwardTerms;
+
+use crate::env::{FAIL_AT, FORWARD_PACE, HOLD_AT, KILL_AT, MUTANT, TRACE_AT};
 use crate::failure::Failure;
 
 /// How often a held process looks whether it may go on.
@@ -63,6 +65,27 @@ pub(crate) fn arm(env: &Env) -> Result<(), Failure> {
         arm(text).map_err(|why| Failure::usage(format!("{variable}={text}: {why}"), "See the head of points.rs."))?;
     }
     Ok(())
+}
+
+/// The terms of a server that forwards, divided by `TALLYONCE_FORWARD_PACE`: proof waits for many leases to run out.
+///
+/// # Errors
+/// The variable is no number from 1.
+pub(crate) fn forward_terms(env: &Env) -> Result<ForwardTerms, Failure> {
+    let usual = ForwardTerms::default();
+    let Some(text) = env.get(FORWARD_PACE).filter(|text| !text.is_empty()) else { return Ok(usual) };
+    let pace: u64 = text.parse().ok().filter(|pace| *pace > 0).ok_or_else(|| {
+        Failure::usage(format!("{FORWARD_PACE}={text} is no number from 1"), "See the head of points.rs.")
+    })?;
+    Ok(ForwardTerms {
+        lease_ms: usual.lease_ms / pace,
+        renew_ms: usual.renew_ms / pace,
+        look_ms: usual.look_ms / pace,
+        patience_ms: usual.patience_ms,
+        first_backoff_ms: usual.first_backoff_ms / pace,
+        backoff_max_ms: usual.backoff_max_ms / pace,
+        outcomes_max: usual.outcomes_max,
+    })
 }
 
 fn kill_at(text: &str) -> Result<(), String> {

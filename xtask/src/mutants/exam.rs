@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use domain::mutants::{Mutant, VARIABLE};
 
-use super::built::Built;
 use super::table::{Check, Suite};
+use crate::built::Built;
 
 /// Longer than any of these tests takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -34,7 +34,8 @@ pub(super) struct Verdict {
 
 /// Runs these tests of a suite.
 pub(super) fn examine(built: &Built, suite: Suite, checks: &[Check], mutant: Option<Mutant>) -> Result<Vec<Verdict>> {
-    let executable = built.of(suite)?;
+    let (package, target) = suite.names();
+    let executable = built.of(package, target)?;
     let mut command = Command::new(&executable.path);
     command.args(["--exact", THREADS]).args(checks.iter().map(|check| check.test)).current_dir(&executable.folder);
     command.envs(SHORT).env_remove(VARIABLE).envs(mutant.map(|mutant| (VARIABLE, mutant.name())));

@@ -2,7 +2,6 @@
 //! tests run in, and lets the checks that are named for it notice it. One that nobody notices fails the command.
 //! Must not know what a fault does.
 
-mod built;
 mod exam;
 mod table;
 
@@ -13,8 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context as _, Result, bail, ensure};
 use domain::mutants::Mutant;
 
+use crate::built::Built;
 use crate::say;
-use built::Built;
 use exam::{Verdict, examine};
 use table::{Check, Fate, Suite, fate};
 

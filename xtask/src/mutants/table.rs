@@ -18,6 +18,8 @@ pub(super) enum Suite {
     Points,
     /// The client over sockets and simulated networks.
     Delivery,
+    /// Forwarding into products without keys, in a simulated world.
+    Forward,
     /// The API over sockets.
     Server,
     /// Real processes, cut and killed.
@@ -33,6 +35,7 @@ impl Suite {
             Suite::Engine => ("store", "lib"),
             Suite::Points => ("store", "points"),
             Suite::Delivery => ("delivery", "it"),
+            Suite::Forward => ("delivery", "forward"),
             Suite::Server => ("server", "it"),
             Suite::Reality => ("tallyonce", "reality"),
         }
@@ -81,6 +84,10 @@ const fn server(test: &'static str) -> Check {
 
 const fn delivery(test: &'static str) -> Check {
     Check { suite: Suite::Delivery, test }
+}
+
+const fn forward(test: &'static str) -> Check {
+    Check { suite: Suite::Forward, test }
 }
 
 const fn reality(test: &'static str) -> Check {
@@ -243,6 +250,27 @@ const NOTICED: &[(Mutant, &[Check])] = &[
         ],
     ),
     (
+        Mutant::M36,
+        &[
+            forward("plain::one_absence_is_no_reason_to_send_again"),
+            forward("plain::what_comes_between_two_readings_is_not_sent_again"),
+        ],
+    ),
+    (
+        Mutant::M37,
+        &[
+            forward("plain::a_product_that_knows_our_ids_needs_no_reading"),
+            forward("plain::what_exists_under_our_id_is_no_failure"),
+        ],
+    ),
+    (
+        Mutant::M38,
+        &[
+            store("sqlite::of_many_at_once_one_takes_a_step"),
+            store("file::ledger::of_two_writers_over_one_file_one_takes_each_step"),
+        ],
+    ),
+    (
         Mutant::M39,
         &[
             delivery("classify::no_damaged_receipt_is_ever_believed"),
@@ -266,9 +294,6 @@ const NOTICED: &[(Mutant, &[Check])] = &[
 const WAITING: &[(Mutant, &str)] = &[
     (Mutant::M25, "the PostgreSQL engine: a standby that is waited for"),
     (Mutant::M27, "replicas: readings that may be behind"),
-    (Mutant::M36, "targets of vendors: forwarding"),
-    (Mutant::M37, "targets of vendors: what they answer to a repeat"),
-    (Mutant::M38, "a distributed engine: two writers of one index"),
 ];
 
 /// What is known of this one.

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 
+use super::attachment::{File, Listed};
 use super::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, JobId, Row, RowId};
 use super::facts::Facts;
 use super::trouble::Trouble;
@@ -33,6 +34,19 @@ pub enum JobEnd {
     Gone,
 }
 
+/// How outcomes are read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// All rows of a cycle by one call, pages aside.
+    Cycle,
+    /// Each case by a call of its own.
+    Case,
+    /// Outcomes are counted ([`Adapter::count`]), and never listed.
+    Counts,
+    /// Not at all.
+    Nothing,
+}
+
 /// Why a cycle is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closing {
@@ -40,6 +54,28 @@ pub enum Closing {
     Complete,
     /// Another one counts instead: nothing may be taken from it.
     Abandoned,
+}
+
+/// What a cycle that was ended does with outcomes that come later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Cycles of this product don't end.
+    None,
+    /// It takes them, and counts them.
+    Takes,
+    /// It refuses them, or may.
+    Refuses,
+}
+
+/// A cycle that has the name of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Namesake {
+    /// The cycle.
+    pub found: CycleFound,
+    /// When it was made as the product says, milliseconds since 1970.
+    pub made_ms: Option<u64>,
+    /// It carries a tag of ours: whose it is, the tag says.
+    pub tagged: bool,
 }
 
 /// A product.
@@ -60,12 +96,23 @@ pub trait Adapter: Debug + Send + Sync {
     /// Every cycle that carries the wanted id, whoever made it, oldest first.
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble>;
 
+    /// Every cycle of this name, itself among them; `None` where the product can't be asked, or names are unique.
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let _ = name;
+        Ok(None)
+    }
+
     /// Makes one more cycle. Whether there is one already is the caller's question.
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble>;
 
     /// Makes cases writable in a cycle where the product wants them added first. Cases that are in it stay as they
     /// are. Gives those that can't be, and why.
     async fn add_cases(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble>;
+
+    /// How it is read back.
+    fn listing(&self) -> Listing {
+        Listing::Cycle
+    }
 
     /// Every row of the cycle for these cases (or for all, if none is named), those without a verdict left out.
     /// Complete, whatever pages the product gives them in.
@@ -75,6 +122,13 @@ pub trait Adapter: Debug + Send + Sync {
     /// batch has, if a part of a write is there and nobody can tell which. `None` where [`Adapter::rows`] lists them.
     async fn count(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Option<u64>, Trouble> {
         let _ = (cycle, batch);
+        Ok(None)
+    }
+
+    /// How many outcomes the cycle holds in all, whoever wrote them, on a product that counts outcomes and lists none.
+    /// `None` where [`Adapter::rows`] lists them.
+    async fn total(&self, cycle: &CycleId) -> Result<Option<u64>, Trouble> {
+        let _ = cycle;
         Ok(None)
     }
 
@@ -91,6 +145,28 @@ pub trait Adapter: Debug + Send + Sync {
     async fn poll(&self, job: &JobId) -> Result<JobEnd, Trouble> {
         let _ = job;
         Ok(JobEnd::Done)
+    }
+
+    /// Whether a cycle that is closed as [`Closing::Abandoned`] is deleted, so that nobody finds it any more.
+    fn deletes_abandoned(&self) -> bool {
+        false
+    }
+
+    /// The files of a row. Complete, whatever pages the product gives them in.
+    async fn attachments(&self, cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        let _ = (cycle, row);
+        Ok(Listed::TakesNone(format!("{} takes no attachments from here", self.facts().kind)))
+    }
+
+    /// Adds a file to a row. Whether it is there already is the caller's question.
+    async fn attach(&self, cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        let _ = (cycle, row);
+        Err(Trouble::Refused(format!("{} takes no attachment such as {}", self.facts().kind, file.name)))
+    }
+
+    /// What an ended cycle does with outcomes that come later.
+    fn ending(&self) -> Ending {
+        Ending::None
     }
 
     /// Ends a cycle, where the product has such a thing.

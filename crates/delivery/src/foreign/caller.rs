@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::Value;
 
 use super::facts::Rate;
+use super::heard::Heard;
 use super::trouble::{Trouble, judge, of_failure};
 use crate::classify::Answer;
 use crate::clock::Clock;
@@ -90,6 +91,15 @@ impl Call {
         self
     }
 
+    /// With a body of a type that isn't known before. A type that no header can hold is left out.
+    pub(crate) fn typed(mut self, media_type: &str, body: impl Into<Bytes>) -> Self {
+        if let Ok(value) = HeaderValue::from_str(media_type) {
+            self.headers.insert(header::CONTENT_TYPE, value);
+        }
+        self.body = body.into();
+        self
+    }
+
     /// With one more header, of a name that isn't known before.
     pub fn named_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
@@ -116,6 +126,7 @@ pub struct Caller {
     http: Http,
     always: HeaderMap,
     pace: Option<Pace>,
+    heard: Arc<Heard>,
 }
 
 impl fmt::Debug for Caller {
@@ -142,7 +153,7 @@ impl Caller {
     fn of(http: Http) -> Self {
         let mut always = HeaderMap::new();
         always.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        Self { http, always, pace: None }
+        Self { http, always, pace: None, heard: Arc::default() }
     }
 
     /// Never faster than the product allows: calls wait for their turn.
@@ -179,6 +190,11 @@ impl Caller {
         self.always(header::AUTHORIZATION, &format!("Bearer {}", token.expose()))
     }
 
+    /// What all answers said of a rate limit.
+    pub fn heard(&self) -> Arc<Heard> {
+        Arc::clone(&self.heard)
+    }
+
     /// The product's address.
     pub fn base(&self) -> &HttpUrl {
         self.http.base()
@@ -189,7 +205,8 @@ impl Caller {
     /// # Errors
     /// By class. A reading without an answer is [`Trouble::Unknown`] too: nothing is known, and nothing was changed.
     pub async fn call(&self, call: Call, words: impl Fn(&Answer) -> Option<String>) -> Result<Answer, Trouble> {
-        judge(self.ask(call).await?, words)
+        let nature = call.nature;
+        judge(self.ask(call).await?, nature, words)
     }
 
     /// One call, and its answer whatever it says: for products whose status alone doesn't tell their errors apart.
@@ -211,7 +228,12 @@ impl Caller {
             body: call.body,
             answer_bytes_max: ANSWER_BYTES_MAX,
         };
-        self.http.send(request).await.map_err(|failure| of_failure(&failure))
+        fail::fail_point!("forward:call:begun");
+        let answer = self.http.send(request).await;
+        fail::fail_point!("forward:call:ended");
+        let answer = answer.map_err(|failure| of_failure(&failure))?;
+        self.heard.hear(answer.status, &answer.headers);
+        Ok(answer)
     }
 }
 

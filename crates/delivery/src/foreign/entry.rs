@@ -3,8 +3,9 @@
 
 use std::fmt;
 
+use domain::intent::{Intent, RefusedItem};
 use domain::marker::{Marker, WriteId};
-use domain::{DurationUs, ItemName, Status};
+use domain::{DurationUs, ExternalId, IdSource, ItemName, Status};
 use serde::{Deserialize, Serialize};
 
 macro_rules! id_type {
@@ -57,9 +58,18 @@ pub struct CaseWanted<'a> {
     /// The item.
     pub item: &'a ItemName,
     /// Ids in other systems that the report gives.
-    pub external_ids: &'a [String],
+    pub external_ids: &'a [ExternalId],
     /// What the mapping file says of it.
     pub mapped: Option<&'a CaseId>,
+}
+
+impl<'a> CaseWanted<'a> {
+    /// The ids that are meant as such. Of those in its name only the form of the product's own counts, and requirements
+    /// are no cases.
+    pub fn given(&self) -> impl Iterator<Item = &'a str> {
+        let given = |id: &&ExternalId| id.source() == IdSource::Property;
+        self.external_ids.iter().filter(given).map(ExternalId::id)
+    }
 }
 
 /// A case that is there.
@@ -76,12 +86,49 @@ pub struct Case {
 pub enum CaseChoice {
     /// It has one.
     Known(Case),
+    /// It names several: each gets the outcome, and what can't be one is listed.
+    Several {
+        /// Those that it has.
+        cases: Vec<Case>,
+        /// Why others that it names are left out, in words.
+        left_out: Vec<String>,
+    },
     /// It has none: nothing in its name, properties or the mapping file leads to one. Listed and counted, never
     /// dropped in silence.
     Unmatched {
         /// What was looked for, in words.
         why: String,
     },
+}
+
+impl CaseChoice {
+    /// Of all that an item names, each looked at alone. A case that is named twice gets the outcome once.
+    pub fn of(each: impl IntoIterator<Item = CaseChoice>) -> Self {
+        let (mut cases, mut left_out) = (Vec::<Case>::new(), Vec::new());
+        for choice in each {
+            let (more, why) = choice.into_parts();
+            left_out.extend(why);
+            for case in more {
+                if !cases.iter().any(|known| known.id == case.id) {
+                    cases.push(case);
+                }
+            }
+        }
+        match (cases.len(), left_out.is_empty()) {
+            (1, true) => CaseChoice::Known(cases.remove(0)),
+            (0, _) => CaseChoice::Unmatched { why: left_out.join("; ") },
+            _ => CaseChoice::Several { cases, left_out },
+        }
+    }
+
+    /// Its cases, and what is to be said of those that it can't have.
+    pub fn into_parts(self) -> (Vec<Case>, Vec<String>) {
+        match self {
+            CaseChoice::Known(case) => (vec![case], Vec::new()),
+            CaseChoice::Several { cases, left_out } => (cases, left_out),
+            CaseChoice::Unmatched { why } => (Vec::new(), vec![why]),
+        }
+    }
 }
 
 /// A cycle that is to be there.
@@ -137,9 +184,23 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The id for products that take one of ours: the same for the same content of the same write.
+    /// The id for products that take one of ours: the same for the same content of the same attempt of the write.
     pub fn uuid(&self) -> String {
-        self.marker.write.uuid(self.marker.content)
+        self.marker.uuid()
+    }
+
+    /// True if every item of it was refused for this case.
+    pub(super) fn is_refused_in(&self, intent: &Intent) -> bool {
+        let is_out = |item: &ItemName| {
+            let item = item.to_string();
+            intent.refused.iter().any(|refused| !refused.again && refused.is_of(&item, self.case.as_str()))
+        };
+        !intent.refused.is_empty() && !self.items.is_empty() && self.items.iter().all(is_out)
+    }
+
+    /// True if an item that was refused is one of its own, and was refused for this case.
+    pub(super) fn is_named_by(&self, refused: &RefusedItem) -> bool {
+        self.items.iter().any(|item| refused.is_of(&item.to_string(), self.case.as_str()))
     }
 
     /// A comment for people whose last line is the marker.

@@ -78,6 +78,20 @@ impl Kind {
             Kind::Generic => "generic",
         }
     }
+
+    /// What the product's own id of a cycle looks like, for people who name one.
+    pub fn cycle_id(self) -> &'static str {
+        match self {
+            Kind::Testrail => "the number of a run, such as R7",
+            Kind::Kiwi | Kind::Nitrate | Kind::Azure | Kind::Qase | Kind::Testmo => "the number of a run, such as 7",
+            Kind::XrayCloud | Kind::XrayServer => "the key of a test execution, such as SHOP-90",
+            Kind::ZephyrCloud | Kind::ZephyrServer => "the key of a test cycle, such as SHOP-R12",
+            Kind::Reportportal => "the UUID of a launch",
+            Kind::Allure => "the number of a launch, such as 7",
+            Kind::Testlink => "the name or number of a build",
+            Kind::Generic => "the id that the service's own calls give a cycle",
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -98,9 +112,9 @@ impl FromStr for Kind {
     }
 }
 
-/// How effectively-once is reached on a target (design, section 9).
+/// How effectively-once is reached on a target (design, section 9), or that it isn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Strategy {
     /// The product takes an id of ours, and collapses or refuses a repeat.
     Idempotent,
@@ -110,11 +124,14 @@ pub enum Strategy {
     Replace,
     /// A container for each attempt, published last.
     Container,
+    /// Nothing can be read back: it is sent once, and never again, whatever came of it.
+    AtMostOnce,
 }
 
 impl Strategy {
     /// All.
-    pub const ALL: [Strategy; 4] = [Strategy::Idempotent, Strategy::Reconcile, Strategy::Replace, Strategy::Container];
+    pub const ALL: [Strategy; 5] =
+        [Strategy::Idempotent, Strategy::Reconcile, Strategy::Replace, Strategy::Container, Strategy::AtMostOnce];
 
     /// The word of `strategy` in `tallyonce.toml`.
     pub fn word(self) -> &'static str {
@@ -123,6 +140,7 @@ impl Strategy {
             Strategy::Reconcile => "reconcile",
             Strategy::Replace => "replace",
             Strategy::Container => "container",
+            Strategy::AtMostOnce => "at-most-once",
         }
     }
 }

@@ -90,7 +90,12 @@ impl Patience<'_> {
             Trouble::NotSent(cause) => cause.retry_after_ms,
             _ => None,
         };
-        let elapsed_ms = self.clock.now_ms().saturating_sub(tries.begun_ms);
+        let now_ms = self.clock.now_ms();
+        // Asked any earlier, it says the same again.
+        if wish_ms.is_some_and(|ms| ms > self.deadline_ms.saturating_sub(now_ms)) {
+            return Err(GaveUp::Over(format!("{trouble}, which is after the deadline")));
+        }
+        let elapsed_ms = now_ms.saturating_sub(tries.begun_ms);
         match tries.backoff.next_wait_ms(elapsed_ms, wish_ms, self.random) {
             Some(ms) => self.wait(ms, &trouble.to_string()).await,
             None => Err(GaveUp::Over(trouble.to_string())),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use domain::Status;
+use domain::forwarding::TargetPlace;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{CaseId, CycleId};
@@ -117,6 +118,11 @@ pub struct TargetSettings {
 }
 
 impl TargetSettings {
+    /// Which place it is: what its ledger's ids mean something in. Who calls, and how, is no part of it.
+    pub fn place(&self) -> TargetPlace {
+        TargetPlace::new(format!("{} at {}, project {}", self.kind, self.url, self.project))
+    }
+
     /// The product's word for a status, where the settings say one.
     pub fn status(&self, status: Status) -> Option<&str> {
         self.statuses.get(&status).map(String::as_str)

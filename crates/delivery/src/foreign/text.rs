@@ -30,6 +30,19 @@ pub(crate) fn holds_tag(text: &str, tag: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word.eq_ignore_ascii_case(tag))
 }
 
+/// What people call a cycle whose name ends with a tag of ours.
+pub(crate) fn without_tag(name: &str) -> &str {
+    match name.rsplit_once(' ') {
+        Some((own, last)) if Marker::find(last) != Found::Nothing => own.trim_end(),
+        _ => name,
+    }
+}
+
+/// True if a tag of ours, or a marker, stands in the text.
+pub(crate) fn is_tagged(text: &str) -> bool {
+    Marker::find(text) != Found::Nothing
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,6 +52,15 @@ mod tests {
         assert_eq!(above("abcdef", "tly1", 9), "abc\n\ntly1");
         assert_eq!(above("äöü ", "tly1", 100), "äöü\n\ntly1");
         assert_eq!(above("abcdef", "tly1", 5), "tly1");
+    }
+
+    #[test]
+    fn a_name_is_known_without_its_tag() {
+        let tag = "tly5pjgq4fx47xbpyq21wc45zg2m8";
+        assert_eq!(without_tag(&format!("shop  main, run 7 {tag}")), "shop  main, run 7");
+        assert_eq!(without_tag("shop main, run 7"), "shop main, run 7");
+        assert_eq!(without_tag("the tly of"), "the tly of");
+        assert!(is_tagged(&format!("label-{tag}")) && !is_tagged("shop main"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::caller::Nature;
 use crate::classify::{Answer, Failure, classify_failure};
 use crate::retry_after::retry_after_ms;
 use domain::{Cause, Delivery};
@@ -78,19 +79,26 @@ pub(crate) fn of_failure(failure: &Failure) -> Trouble {
 }
 
 /// Sorts an answer by its status. `words`: what the product's own error form says, if the answer has that form; an
-/// answer of another form came from something in between.
+/// answer of another form came from something in between. What that says of a question is no word of the product on what
+/// it holds.
 ///
 /// # Errors
 /// Every answer but a success.
-pub fn judge(answer: Answer, words: impl Fn(&Answer) -> Option<String>) -> Result<Answer, Trouble> {
+pub fn judge(answer: Answer, nature: Nature, words: impl Fn(&Answer) -> Option<String>) -> Result<Answer, Trouble> {
     let said = words(&answer);
     let what = || match &said {
         Some(said) => format!("status {}: {said}", answer.status),
         None => in_words(&answer),
     };
+    let strange = said.is_none() && is_page(&answer);
     Err(match answer.status {
         200..=299 => return Ok(answer),
-        401 | 403 => Trouble::Denied(what()),
+        401 => Trouble::Denied(what()),
+        403 if strange && nature == Nature::Reads => Trouble::Denied(what()),
+        404 | 410 if strange && nature == Nature::Reads => Trouble::Unknown(what()),
+        // A filter in between minds what is in this request, and not who asks.
+        403 if strange && !asks_who(&answer) => Trouble::Refused(what()),
+        403 => Trouble::Denied(what()),
         404 | 410 => Trouble::Gone(what()),
         409 => Trouble::Exists(what()),
         413 => Trouble::TooLarge(what()),
@@ -98,6 +106,19 @@ pub fn judge(answer: Answer, words: impl Fn(&Answer) -> Option<String>) -> Resul
         400..=407 | 411..=428 | 431 if said.is_some() => Trouble::Refused(what()),
         _ => Trouble::Unknown(what()),
     })
+}
+
+/// True for a text that no interface gives: something in between answers with a page for people.
+fn is_page(answer: &Answer) -> bool {
+    let is_json = || serde_json::from_slice::<Value>(&answer.body).is_ok();
+    !answer.body.trim_ascii().is_empty() && !is_json()
+}
+
+/// True if the answer's headers say that it is about the account: a page for people may have no other form.
+fn asks_who(answer: &Answer) -> bool {
+    ["www-authenticate", "x-seraph-loginreason", "x-authentication-denied-reason"]
+        .iter()
+        .any(|name| answer.headers.contains_key(*name))
 }
 
 /// The JSON of a success. Anything else under a success (a login page, a page of a proxy) says nothing of the write.
@@ -126,4 +147,49 @@ pub(crate) fn in_words(answer: &Answer) -> String {
     let shown: String = body.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect();
     let shown = if shown.trim().is_empty() { "an empty body".to_owned() } else { format!("{:?}", shown.trim()) };
     format!("status {} from {}, which is not an answer of the product's form: {shown}", answer.status, answer.url)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn judged(status: u16, body: &str, header: Option<&'static str>) -> Trouble {
+        judged_of(Nature::Writes, status, body, header)
+    }
+
+    fn judged_of(nature: Nature, status: u16, body: &str, header: Option<&'static str>) -> Trouble {
+        let mut headers = HeaderMap::new();
+        if let Some(name) = header {
+            headers.insert(name, "x".parse().unwrap());
+        }
+        let answer = Answer { status, headers, body: body.to_owned().into(), url: "https://there".to_owned() };
+        let words = |answer: &Answer| Some(serde_json::from_slice::<Value>(&answer.body).ok()?["error"].to_string());
+        judge(answer, nature, words).unwrap_err()
+    }
+
+    #[test]
+    fn a_filter_in_between_refuses_one_request_and_not_the_account() {
+        let page = "<html>Request blocked</html>";
+        assert!(matches!(judged(403, page, None), Trouble::Refused(what) if what.contains("Request blocked")));
+        assert!(matches!(judged(403, r#"{"error": "no right to write"}"#, None), Trouble::Denied(_)));
+        assert!(matches!(judged(403, page, Some("x-seraph-loginreason")), Trouble::Denied(_)));
+        for body in ["", r#"{"reason": "scope"}"#] {
+            assert!(matches!(judged(403, body, None), Trouble::Denied(_)), "{body}");
+        }
+        assert!(matches!(judged(401, page, None), Trouble::Denied(_)));
+    }
+
+    #[test]
+    fn a_page_is_no_word_on_what_the_product_holds() {
+        let asked = |status, body| judged_of(Nature::Reads, status, body, None);
+        let page = "<html>Nothing behind this address answers</html>";
+        assert!(matches!(asked(403, page), Trouble::Denied(_)));
+        for status in [404, 410] {
+            assert!(matches!(asked(status, page), Trouble::Unknown(_)), "{status}");
+        }
+        assert!(matches!(asked(404, r#"{"error": "no such run"}"#), Trouble::Gone(_)));
+        assert!(matches!(asked(404, ""), Trouble::Gone(_)));
+    }
 }

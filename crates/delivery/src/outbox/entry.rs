@@ -12,6 +12,7 @@ use crate::deliver::Ended;
 use crate::parcel::files::{Replacing, replace, sync_folder_of};
 use crate::parcel::{Header, Parcel, SealedError};
 
+use super::attachments::{self, Attachments};
 use super::{OutboxError, sequence, writing};
 
 /// A file in the outbox that is no whole push: its writer was killed, or the disk damaged it.
@@ -134,6 +135,11 @@ impl Entry {
         Parcel::open_sealed(&self.path).map_err(|source| OutboxError::Broken { path: self.path.clone(), source })
     }
 
+    /// The files that go along with it.
+    pub fn attachments(&self) -> Result<Attachments, OutboxError> {
+        Attachments::of(&self.path)
+    }
+
     /// Removes it, durably. Only with a receipt in hand: [`Settled`] does that.
     pub fn remove(&self) -> Result<(), OutboxError> {
         let failed = |source| OutboxError::Io { path: self.path.clone(), source };
@@ -144,6 +150,7 @@ impl Entry {
         fail::fail_point!("client:remove:removed");
         sync_folder_of(&self.path).map_err(failed)?;
         fail::fail_point!("client:remove:synced");
+        attachments::remove(&self.path);
         Ok(())
     }
 }

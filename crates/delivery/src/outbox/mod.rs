@@ -5,7 +5,9 @@
 //! and 16 over the content. So the same push put twice is one file, and no clock orders entries of one machine.
 //! Of two entries with one name the later stands: same outcomes, newer sender.
 
+mod attachments;
 mod entry;
+mod taking;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -17,6 +19,9 @@ use thiserror::Error;
 use crate::parcel::files::{Replacing, TEMPORARY_SUFFIX, replace, sync_folder_of};
 use crate::parcel::{Header, Parcel, SealedError};
 
+use taking::Copies;
+
+pub use attachments::{Attachment, AttachmentWanted, Attachments, AttachmentsWanted, LeftOut};
 pub use entry::{BrokenEntry, Entry, EntryLock, LockError, Settled};
 
 const SUFFIX: &str = ".push";
@@ -78,12 +83,21 @@ impl Outbox {
     /// content under the same key, its entry is given back untouched, and [`Entry::lock`] will say who holds it. Where
     /// the entry's form is another than the parcel's, the entry is what should be delivered.
     pub fn put(&self, parcel: &Parcel) -> Result<Entry, OutboxError> {
+        self.put_with(parcel, &AttachmentsWanted::default()).map(|(entry, _)| entry)
+    }
+
+    /// As [`Self::put`], with files that go along. They are on the disk before the entry is.
+    pub fn put_with(&self, parcel: &Parcel, wanted: &AttachmentsWanted) -> Result<(Entry, Attachments), OutboxError> {
+        let taken = Copies::of(&self.folder, wanted)?;
         let guard = writing(&self.folder)?;
         let identity = identity(&parcel.header);
         let names = self.names()?;
         let known = names.iter().find(|name| name.ends_with(&identity));
         let name = known.cloned().unwrap_or_else(|| format!("{:0SEQUENCE_DIGITS$}{identity}", next_sequence(&names)));
         let path = self.folder.join(name);
+        attachments::sweep(&self.folder, &names).map_err(at(&self.folder))?;
+        taking::sweep(&self.folder).map_err(at(&self.folder))?;
+        let files = Attachments::keep(&path, taken)?;
         if known.is_none() || !held_and_whole(&path) {
             match finer_cut(&path, parcel) {
                 Some(finer) => write_whole(&path, &finer)?,
@@ -97,10 +111,10 @@ impl Outbox {
         }
         drop(guard);
         match Entry::read(&path) {
-            Ok(entry) => Ok(entry),
+            Ok(entry) => Ok((entry, files)),
             // Whoever held it has its receipt and removed it in between: locking will say that it is gone.
             Err(SealedError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Entry::of(path, parcel.header.clone()))
+                Ok((Entry::of(path, parcel.header.clone()), files))
             }
             Err(source) => Err(OutboxError::Broken { path, source }),
         }

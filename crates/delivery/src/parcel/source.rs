@@ -62,7 +62,7 @@ pub(super) fn text_bytes(source: &dyn Source) -> Result<u64, PackError> {
 fn text_of(outcome: &Outcome) -> u64 {
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
     let attempts: u64 = outcome.attempts.iter().map(|attempt| ATTEMPT_BYTES + length(&attempt.message)).sum();
-    let ids: u64 = outcome.external_ids.iter().map(|id| id.len() as u64).sum();
+    let ids: u64 = outcome.external_ids.iter().map(|id| id.text_bytes() as u64).sum();
     outcome.item.encoded().len() as u64 + TEXT_MORE_BYTES + length(&outcome.message) + attempts + ids
 }
 

@@ -34,7 +34,10 @@ fn rows_of(finding: &Finding) -> Vec<&str> {
             rows.iter().map(|row| row.row.as_str()).collect()
         }
         Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![row.row.as_str()],
-        Finding::DuplicateCycles { .. } | Finding::Missing { .. } => vec![],
+        Finding::DuplicateCycles { .. }
+        | Finding::LikelyDuplicateCycles { .. }
+        | Finding::CountDiffers { .. }
+        | Finding::Missing { .. } => vec![],
     }
 }
 
@@ -193,6 +196,63 @@ async fn a_named_cycle_beside_one_of_the_same_name_is_found() {
     assert!(matches!(&audit.findings[..], [Finding::DuplicateCycles { shared: Shared::Name, .. }]), "{audit:?}");
 }
 
+/// The audit of a cycle of the product's own that nobody here pushed to.
+async fn audit_of(product: &Product, cycle: &CycleId) -> Audit {
+    let wanted = CycleWanted { id: domain::marker::WriteId(9), given: Some(cycle.clone()), ..wanted() };
+    let options = AuditOptions::new(VerdictRule::Appends);
+    patiently(product, async |p| Audit::of(product, &wanted, None, options, p).await).await.unwrap()
+}
+
+#[tokio::test]
+async fn cycles_of_one_name_that_nobody_tagged_are_likely_to_be_one() {
+    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
+    let [first, again, later, other] =
+        ["nightly", "nightly", "nightly", "weekly"].map(|name| product.foreign_cycle(name));
+    for (cycle, at) in [(&first, T0), (&again, T0 + 5000), (&later, T0 + 86_400_000), (&other, T0)] {
+        product.put(cycle, "1", Status::Passed, "", at);
+        product.put(cycle, "2", Status::Failed, if *cycle == again { "boom" } else { "" }, at + 10);
+    }
+    // One of ours of the same name says by its tag whose it is.
+    let ours = product.create_cycle(&CycleWanted { name: "nightly".to_owned(), ..wanted() }).await.unwrap();
+    product.put(&ours, "1", Status::Passed, "", T0);
+    let found = audit_of(&product, &first).await;
+    let [Finding::LikelyDuplicateCycles { cycles, apart_ms, cases_shared, cases_equal }] = &found.findings[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(cycles.iter().map(|cycle| &cycle.cycle).collect::<Vec<_>>(), [&first, &again]);
+    assert_eq!((*apart_ms, *cases_shared, *cases_equal), (5000, 2, 1));
+    assert_eq!(cycles[1].at_ms, Some(T0 + 5000));
+    assert!(!found.is_clean() && found.counts.rows == 2, "rows of the other one count nowhere: {found:?}");
+    assert!(found.lines()[0].evidence.contains("made within 5 s"), "{:?}", found.lines());
+    assert!(audit_of(&product, &later).await.is_clean() && audit_of(&product, &other).await.is_clean());
+}
+
+#[tokio::test]
+async fn of_many_cycles_of_one_name_the_nearest_are_read_and_the_others_said() {
+    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
+    let nights: Vec<CycleId> = (0..30).map(|_| product.foreign_cycle("nightly")).collect();
+    // The last one was made twice.
+    let again = product.foreign_cycle("nightly");
+    for (night, cycle) in nights.iter().enumerate() {
+        product.put(cycle, "1", Status::Passed, "", T0 + night as u64 * 86_400_000);
+    }
+    product.put(&again, "1", Status::Passed, "", T0 + 29 * 86_400_000 + 5000);
+    let found = audit_of(&product, &nights[29]).await;
+    assert_eq!(words(&found), ["likely-duplicate-cycles"]);
+    assert!(found.unseen[0].contains("the nearest 20 were read, and 10 were not"), "{:?}", found.unseen);
+}
+
+#[tokio::test]
+async fn a_case_that_was_refused_hides_no_other_of_its_item() {
+    let (product, _) = product();
+    let at = |case: &str, write| entry(case, marker(write, Status::Passed, Some(1)), Status::Passed);
+    let item = at("one", 1).items;
+    let mut intent = intent(1, IntentState::Acked, &[at("one", 1), Entry { items: item.clone(), ..at("two", 2) }]);
+    intent.refused = vec![RefusedItem::for_case(item[0].to_string(), "one", "no")];
+    let found = audit(&product, Some(&[intent])).await;
+    assert!(matches!(&found.findings[..], [Finding::Missing { case, .. }] if case.as_str() == "two"), "{found:?}");
+}
+
 #[tokio::test]
 async fn containers_of_the_ledger_are_read_and_one_that_is_gone_is_missed() {
     let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
@@ -248,6 +308,7 @@ fn intent(id: u128, state: IntentState, entries: &[Entry]) -> Intent {
         planned_ms: T0 + id as u64,
         changed_ms: T0,
         sent_ms: Some(T0),
+        seen_ms: None,
         cycle_there: Some("R1".to_owned()),
         flags: BTreeSet::new(),
         cause: None,
@@ -268,7 +329,7 @@ async fn with_the_ledger_what_is_missing_and_what_is_nobodys_is_found() {
     product.put(&cycle, "stale", Status::Failed, &comment("", marker(5, Status::Failed, Some(2))), T0);
     let stale = intent(5, IntentState::Acked, &[entry("stale", marker(5, Status::Failed, Some(2)), Status::Failed)]);
     let mut refused = intent(6, IntentState::Acked, &[at("refused", 6)]);
-    refused.refused = vec![RefusedItem { item: "refused".to_owned(), why: "no".to_owned() }];
+    refused.refused = vec![RefusedItem::new("refused", "no")];
     let ledger = [
         intent(1, IntentState::Acked, &[at("there", 1), at("gone", 2)]),
         intent(2, IntentState::Unknown, &[at("uncertain", 3), at("never sent", 4)]),

@@ -117,7 +117,7 @@ fn decisions(events: &[Event], rows: &[Row]) -> Vec<Need> {
             _ => None,
         })
         .collect();
-    needs(&entries, rows).of
+    needs(&entries, rows, VerdictRule::Appends).of
 }
 
 /// All that makes two rows equal to whoever looks at them.
@@ -252,5 +252,10 @@ fn judged(cycle: &CycleId, rows: Vec<Row>) -> delivery::foreign::audit::Audit {
     use delivery::foreign::CycleFound;
     use delivery::foreign::audit::{AuditOptions, CycleRows, FoundBy, judge};
     let cycle = CycleFound { id: cycle.clone(), name: String::new(), closed: false };
-    judge(vec![CycleRows { cycle, by: FoundBy::Tag, rows }], None, AuditOptions::new(VerdictRule::Appends)).unwrap()
+    judge(
+        vec![CycleRows { cycle, by: FoundBy::Tag, rows, made_ms: None }],
+        None,
+        AuditOptions::new(VerdictRule::Appends),
+    )
+    .unwrap()
 }

@@ -1,6 +1,9 @@
 //! The probe on products that are what their facts say, and on products that lie.
 
-use delivery::foreign::probe::{Deed, Leave, MarkerCame, ProbeError, ProbeOptions, Probed, leave, probe};
+use delivery::foreign::probe::{
+    Cut, CutWrite, Deed, Leave, MarkerCame, More, ProbeError, ProbeOptions, Probed, WhileWriting, contradictions,
+    leave, probe,
+};
 use delivery::foreign::{
     Adapter as _, Bulk, Case, CaseId, Facts, KeyOnWrite, MarkerFacts, MarkerLevel, Repair, Strategy, VerdictRule,
     Visible,
@@ -99,6 +102,8 @@ fn lies() -> Vec<Lie> {
         ("marker", appends, |product| product.ways.comment_chars = 255),
         ("marker", appends, |product| product.ways.comment_chars = 320),
         ("marker", appends, |product| product.ways.comment_chars = 30),
+        // Behind the longest that is ever sent.
+        ("comment-max", appends, |product| product.ways.comment_chars = 1000),
         ("visible", appends, |product| product.ways.lag_ms = 300),
         ("visible", appends, |product| product.ways.lag_ms = 10_000),
         ("visible", appends, |product| product.ways.lag_ms = 1_000_000),
@@ -178,9 +183,9 @@ async fn a_probe_touches_its_own_cycle_alone_and_says_what_is_left() {
     let probed = probed(&product).await;
     let state = product.state.lock().unwrap();
     let (ours, scratch): (Vec<_>, Vec<_>) = state.cycles.iter().partition(|known| known.id == cycle);
-    assert!(!ours[0].closed && scratch.len() == 2);
+    assert!(!ours[0].closed && scratch.len() == 3);
     assert!(scratch.iter().all(|known| known.closed && known.name.starts_with("Tallyonce probe 20")), "{scratch:?}");
-    assert_eq!(probed.left.len(), 2, "{:?}", probed.left);
+    assert_eq!(probed.left.len(), 3, "{:?}", probed.left);
     assert_eq!(state.rows.iter().filter(|row| row.cycle == cycle).count(), 1);
 }
 
@@ -215,6 +220,38 @@ async fn an_end_before_the_end_leaves_no_cycle() {
     assert_eq!(too_few, Err(ProbeError::TooFewCases(1)));
 }
 
+#[tokio::test]
+async fn larger_batches_are_written_where_they_are_asked_for() {
+    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
+    let options = ProbeOptions { larger: true, ..ProbeOptions::default() };
+    let probed =
+        patiently(&product, async |patience| probe(&product, &cases(), &options, patience).await).await.unwrap();
+    let sizes: Vec<_> = probed.measured.more.larger.iter().map(|larger| (larger.items, larger.stored)).collect();
+    assert_eq!(sizes, [(50, Some(50)), (100, Some(100)), (200, Some(200))]);
+    let seen = probed.measured.more.while_writing.unwrap();
+    assert!(seen.rows_before >= 350 && seen.listings == 3 && seen.skipped + seen.repeated == 0, "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_comes_too_late_and_what_a_listing_leaves_out_contradict() {
+    let facts = facts(VerdictRule::Appends, KeyOnWrite::None);
+    let mut measured = lying(facts, |_| {}).await.measured;
+    let late = |ms| CutWrite { after_ms: 1, answered: false, applied_ms: Some(ms) };
+    for (ms, lies) in [(facts.quiet_ms, 0), (facts.quiet_ms + 1, 1)] {
+        measured.more.cut = Some(Cut { took_ms: 4, writes: vec![late(3), late(ms)], watched_ms: 300_000 });
+        let found = contradictions(&measured, &facts);
+        assert_eq!(found.len(), lies, "{found:?}");
+        assert!(found.iter().all(|found| found.starts_with("quiet: ")), "{found:?}");
+    }
+    // A target that waits as long is no lie, and one that waits shorter is.
+    for (quiet_ms, lies) in [(facts.quiet_ms + 1, 0), (facts.quiet_ms - 1, 1)] {
+        assert_eq!(contradictions(&measured, &Facts { quiet_ms, ..facts }).len(), lies);
+    }
+    measured.more.cut = None;
+    measured.more.while_writing = Some(WhileWriting { skipped: 1, listings: 3, ..WhileWriting::default() });
+    assert!(contradictions(&measured, &facts)[0].starts_with("paging: "));
+}
+
 #[test]
 fn a_file_that_is_no_probe_says_so() {
     assert!(Probed::parse("{}").unwrap_err().contains("run `tallyonce probe` again"));
@@ -224,6 +261,10 @@ fn a_file_that_is_no_probe_says_so() {
 async fn a_probe_of_another_form_is_not_taken() {
     let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
     let mut file = serde_json::to_value(probed(&product).await).unwrap();
+    // One of an earlier version, which measured less, is read.
+    file["measured"].as_object_mut().unwrap().remove("more").unwrap();
+    let older = Probed::parse(&file.to_string()).unwrap();
+    assert_eq!(older.measured.more, More::default());
     file["format"] = 2.into();
     assert!(Probed::parse(&file.to_string()).unwrap_err().contains("form 2"));
     assert_eq!(product.facts().kind.word(), file["kind"]);

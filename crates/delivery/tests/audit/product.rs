@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use delivery::foreign::{
     Adapter, CaseChoice, CaseId, CaseWanted, Closing, CycleFound, CycleId, CycleWanted, Entry, Facts, JobEnd, JobId,
-    KeyOnWrite, Row, RowId, RowStatus, Trouble, VerdictRule, Written,
+    KeyOnWrite, Namesake, Row, RowId, RowStatus, Trouble, VerdictRule, Written,
 };
 use domain::Status;
 use domain::marker::Marker;
@@ -114,6 +114,14 @@ impl Product {
     /// A cycle for the round of the tests.
     pub(crate) fn cycle(&self) -> CycleId {
         self.state.lock().unwrap().add_cycle(&wanted())
+    }
+
+    /// A cycle of another client's.
+    pub(crate) fn foreign_cycle(&self, name: &str) -> CycleId {
+        let mut state = self.state.lock().unwrap();
+        let id = state.add_cycle(&CycleWanted { name: name.to_owned(), ..wanted() });
+        state.cycles.last_mut().unwrap().tag.clear();
+        id
     }
 
     /// A row as any client may have written it.
@@ -246,6 +254,13 @@ impl Adapter for Product {
         };
         let found = |cycle: &Cycle| CycleFound { id: cycle.id.clone(), name: cycle.name.clone(), closed: cycle.closed };
         Ok(state.cycles.iter().filter(fits).map(found).collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let state = self.state.lock().unwrap();
+        let found = |cycle: &Cycle| CycleFound { id: cycle.id.clone(), name: cycle.name.clone(), closed: cycle.closed };
+        let namesake = |of: &Cycle| Namesake { found: found(of), made_ms: None, tagged: !of.tag.is_empty() };
+        Ok(Some(state.cycles.iter().filter(|cycle| cycle.name == name).map(namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {

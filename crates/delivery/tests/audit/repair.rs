@@ -143,6 +143,24 @@ async fn where_nothing_can_be_deleted_repeats_are_marked_and_keep_their_verdict(
 }
 
 #[tokio::test]
+async fn what_an_installation_refuses_to_delete_is_marked() {
+    let (mut product, _, [first, ..]) = tripled();
+    product.ways.deletes = false;
+    let plan = planned(&product, &audit(&product, None).await, false);
+    assert!(plan.mends.iter().all(|mend| mend.how == How::Delete));
+    let (applied, removed) = repair(&product, &plan).await;
+    assert!(applied.done.iter().all(|done| done.becoming == Becoming::Marked), "{applied:?}");
+    let marked = removed.iter().filter(|one| matches!(one.how, How::MarkAsRepeat { status: Status::Failed, .. }));
+    assert_eq!((marked.count(), removed.len()), (2, 4), "recorded as what was tried, and as what was done");
+    let after = audit(&product, None).await;
+    assert!(after.is_clean());
+    assert_eq!((after.counts.rows, after.counts.marked_repeats), (3, 2));
+    assert!(product.there()[1].comment.starts_with(&format!("Repeat of {first}:")));
+    let (again, removed) = repair(&product, &plan).await;
+    assert!(again.done.iter().all(|done| matches!(done.becoming, Becoming::Left { .. })) && removed.is_empty());
+}
+
+#[tokio::test]
 async fn where_nothing_can_be_mended_it_says_so() {
     let (mut product, ..) = tripled();
     product.facts.repair = Repair { delete: false, amend: false, delete_cycle: false };
@@ -169,6 +187,8 @@ async fn lost_answers_and_refusals_leave_one_row_or_say_why_not() {
             *product.faults.lock().unwrap() = vec![fault];
             let plan = planned(&product, &audit(&product, None).await, false);
             let (applied, removed) = repair(&product, &plan).await;
+            // What isn't deleted is marked instead, and recorded again as that.
+            let (left, records) = if fault == Fault::Refused && !marks { (1, 3) } else { (left, records) };
             let after = audit(&product, None).await;
             assert_eq!(after.counts.rows - after.counts.marked_repeats, left, "{fault:?} {applied:?}");
             assert_eq!(removed.len(), records, "{fault:?}: each row is recorded once, before it is touched");

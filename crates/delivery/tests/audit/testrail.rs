@@ -84,7 +84,7 @@ async fn a_batch_that_was_sent_twice_is_found_and_its_repeat_is_marked() {
 async fn a_probe_measures_what_the_facts_say() {
     let (stub, target, cases) = given();
     let cases = cases.map(|case| Case { id: CaseId::new(case.to_string()), title: "t".to_owned() });
-    let options = ProbeOptions { writers: 4, ..ProbeOptions::default() };
+    let options = ProbeOptions { writers: 4, late_max_ms: 2000, ..ProbeOptions::default() };
     let probed = patiently(async |patience| probe(&*target, &cases, &options, patience).await).await.unwrap();
     assert_eq!(probed.contradicts, Vec::<String>::new());
     assert_eq!(probed.allows, [Strategy::Reconcile, Strategy::Container]);

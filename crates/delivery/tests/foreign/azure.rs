@@ -70,6 +70,20 @@ async fn a_run_is_found_by_its_name_within_the_last_weeks() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_shorter_than_was_asked_for_is_not_the_last_one() {
+    let (stub, target, cycle) = start().await;
+    let entries = many(7);
+    target.write(&cycle, &entries).await.unwrap();
+    for page_max in [2, 7, 1000] {
+        stub.vendor().page_max = page_max;
+        say(&target.rows(&cycle, &[]).await.unwrap(), &entries);
+    }
+    let (stub, target, _) = start_plan(json!({ "plan": 3, "suite": 7, "configuration": 1 })).await;
+    stub.vendor().page_max = 2;
+    assert_eq!(case(&*target, &item("TC14 x"), &[], None).await.as_deref(), Some("14"));
+}
+
+#[tokio::test]
 async fn more_runs_than_a_page_are_all_found() {
     let (_stub, target, _) = start().await;
     for _ in 0..120 {
@@ -171,6 +185,14 @@ async fn a_run_of_a_plan_has_the_points_of_its_suite() {
     assert_eq!(case(&*target, &item("TC13 x"), &[], None).await.as_deref(), Some("13"));
     assert_eq!(case(&*target, &adds, &["13"], None).await.as_deref(), Some("13"));
     assert_eq!(case(&*target, &adds, &[], Some("TC14")).await.as_deref(), Some("14"));
+    assert_eq!(
+        case(&*target, &adds, &["requirement:13", "99"], None).await.as_deref(),
+        Some("12"),
+        "still by its title"
+    );
+    let (cases, left_out) = choose(&*target, &adds, &["13", "TC14", "TC15"], None).await.into_parts();
+    assert_eq!(cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), ["13", "14"]);
+    assert!(left_out.len() == 1 && left_out[0].contains("15"), "{left_out:?}");
     for (name, mapped, why) in [("nobody", None, "title"), ("adds", Some("15"), "no point")] {
         let choice = choose(&*target, &item(name), &[], mapped).await;
         assert!(matches!(&choice, CaseChoice::Unmatched { why: said } if said.contains(why)), "{choice:?}");

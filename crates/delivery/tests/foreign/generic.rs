@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use delivery::foreign::{
-    Adapter, CaseChoice, CaseWanted, CycleId, KeyOnWrite, Kind, MarkerLevel, Race, RowStatus, Strategy, TargetSettings,
-    Visible,
+    Adapter, CaseChoice, CaseWanted, CycleId, KeyOnWrite, Kind, Listing, MarkerLevel, Race, RowStatus, Strategy,
+    TargetSettings, Visible,
 };
 use domain::Status;
 use domain::marker::Found;
@@ -188,6 +188,27 @@ async fn of_a_batch_only_what_is_bad_is_refused() {
 }
 
 #[tokio::test]
+async fn an_element_that_is_no_object_is_the_id_of_its_row() {
+    let stub = stub();
+    stub.vendor().bare_ids = true;
+    let own = with(with(in_batches(), "/write/id-at", Value::Null), "/write/error-at", Value::Null);
+    let target = target(&stub, own);
+    let batch = [entry("a", Status::Passed), entry("b", Status::Failed)];
+    let written = target.write(&run(), &batch).await.unwrap();
+    let rows = target.rows(&run(), &[]).await.unwrap();
+    assert_eq!(written.rows, rows.iter().map(|row| Some(row.id.clone())).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_name_is_cut_to_what_the_service_takes() {
+    let stub = stub();
+    stub.vendor().runs_first = true;
+    let target = target(&stub, with(with_runs(), "/name-max", json!(4)));
+    target.create_cycle(&wanted("round 1")).await.unwrap();
+    assert_eq!(target.find_cycles(&wanted("round 1")).await.unwrap()[0].name, "1: main");
+}
+
+#[tokio::test]
 async fn every_answer_is_sorted_by_whether_it_may_be_written() {
     for (own, several) in [(described(), false), (in_batches(), true)] {
         let mut faults = faults_of_a_write();
@@ -252,6 +273,22 @@ async fn an_id_of_ours_makes_a_repeat_harmless() {
 }
 
 #[tokio::test]
+async fn a_service_that_lists_nothing_is_only_written_to_if_that_is_said() {
+    let stub = stub();
+    let unread = with(described(), "/read", Value::Null);
+    let error = opened(of(&stub, unread.clone())).map(drop).unwrap_err().to_string();
+    assert!(error.contains("at-most-once"), "{error}");
+    let mut settings = of(&stub, unread);
+    settings.strategy = Some(Strategy::AtMostOnce);
+    let target = opened(settings).unwrap();
+    let facts = target.facts();
+    assert_eq!((facts.default_strategy(), facts.marker.level), (Strategy::AtMostOnce, MarkerLevel::M6));
+    assert_eq!(target.listing(), Listing::Nothing);
+    target.write(&run(), &[entry("a", Status::Passed)]).await.unwrap();
+    assert_eq!(class(&target.rows(&run(), &[]).await.unwrap_err()), "refused");
+}
+
+#[tokio::test]
 async fn a_service_that_replaces_says_so_and_rows_are_mended() {
     let stub = Stub::start(Service::new(Rule::honest(Repeat::Replace), Same::Case)).unwrap();
     let own = with(described(), "/repeat", json!("replaces"));
@@ -299,4 +336,17 @@ async fn the_token_goes_where_the_configuration_says() {
     let target = target(&stub, with(described(), "/auth", json!("X-Api-Key: {token}")));
     target.write(&run(), &[entry("a", Status::Passed)]).await.unwrap();
     assert_eq!(stub.log()[0].request.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn what_was_known_again_once_may_be_taken_away() {
+    let stub = stub();
+    let target = target(&stub, with(described(), "/delete", json!({ "path": "/api/results/{row}" })));
+    target.write(&run(), &[entry("a", Status::Passed)]).await.unwrap();
+    let rows = target.rows(&run(), &[]).await.unwrap();
+    target.delete(&run(), &rows[0].id).await.unwrap();
+    assert_eq!(target.rows(&run(), &[]).await.unwrap(), []);
+    // What it confirms afterwards is looked for by those who sent it.
+    target.write(&run(), &[entry("b", Status::Passed)]).await.unwrap();
+    assert_eq!(target.rows(&run(), &[]).await.unwrap().len(), 1);
 }

@@ -47,10 +47,34 @@ async fn what_is_wrong_in_the_configuration_is_named_before_any_call() {
         let error = opened(of(&stub, own)).map(drop).unwrap_err().to_string();
         assert!(error.starts_with(words), "{error}\n{words}");
     }
+    assert!(stub.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_strategy_that_the_calls_do_not_carry_is_refused_before_any_call() {
+    let stub = stub();
+    // A row without our marker is nobody's: what was replaced could never be told from what was not.
+    let replaces = |pointer: &str, value: Value| with(with(described(), "/repeat", json!("replaces")), pointer, value);
+    let keyed = r#"{"case": {case}, "status": {status}, "id": {id}}"#;
+    for (own, strategy, words) in [
+        (replaces("/read/marker-at", Value::Null), Strategy::Replace, "read.marker-at is missing"),
+        (
+            replaces("/write/body", json!(keyed)),
+            Strategy::Replace,
+            "write.body can't be used: it holds neither {marker}",
+        ),
+        (replaces("/read", Value::Null), Strategy::Replace, "read is missing"),
+    ] {
+        let mut settings = of(&stub, own);
+        settings.strategy = Some(strategy);
+        let error = opened(settings).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with(words), "{error}\n{words}");
+    }
     for (strategy, words) in [
         (Strategy::Idempotent, "write.body can't be used: strategy idempotent sends {id}"),
         (Strategy::Replace, "repeat can't be used"),
         (Strategy::Container, "strategy can't be used"),
+        (Strategy::AtMostOnce, "strategy can't be used: at-most-once is for services that list nothing"),
     ] {
         let mut settings = of(&stub, described());
         settings.strategy = Some(strategy);

@@ -91,17 +91,23 @@ async fn a_list_that_is_not_whole_is_never_taken_for_one() {
     };
     let path = "/api/runs/{cycle}/results?limit=10";
     let cases = [
-        (json!({"path": path, "next": "none", "total-at": "/total"}), "46 rows"),
-        (json!({"path": format!("{path}&pgae={{page}}"), "next": "page"}), "same as the one before"),
-        (json!({"items-at": "/rows"}), "no array at \"/rows\""),
-        (json!({"row-at": "/uid"}), "no id at \"/uid\""),
-        (json!({"case-at": "/test"}), "no case at \"/test\""),
+        (json!({"path": path, "next": "none", "total-at": "/total"}), "unknown", "46 rows"),
+        (json!({"path": format!("{path}&pgae={{page}}"), "next": "page"}), "unknown", "same as the one before"),
+        // Asking again doesn't mend a key.
+        (json!({"items-at": "/rows"}), "refused", "read.items-at = \"/rows\" leads to no array"),
+        (json!({"items-at": "/rows"}), "refused", "there is /link, /next, /results, /total"),
+        (json!({"total-at": "/sum"}), "refused", "read.total-at = \"/sum\" leads to no number"),
+        (json!({"row-at": "/uid"}), "refused", "read.row-at = \"/uid\" leads to no id"),
+        (json!({"case-at": "/test"}), "refused", "read.case-at = \"/test\" leads to no case"),
+        // What was confirmed can't be known again: sending what seems to be missing would double it.
+        (json!({"marker-at": "/comment"}), "refused", "none with a marker of ours"),
+        (json!({"status-at": "/verdict"}), "refused", "no row with a verdict"),
     ];
-    for (keys, words) in cases {
+    for (keys, kind, words) in cases {
         let target = target(&stub, read(keys));
         target.write(&CycleId::new("7"), &[entry("first", Status::Passed)]).await.unwrap();
         let trouble = target.rows(&CycleId::new("7"), &[]).await.unwrap_err();
-        assert!(class(&trouble) == "unknown" && trouble.to_string().contains(words), "{trouble}");
+        assert!(class(&trouble) == kind && trouble.to_string().contains(words), "{trouble}");
     }
     // What isn't there is nothing only if the configuration says so, and the service itself.
     let strict = target(&stub, with(described(), "/read/missing-is-empty", json!(false)));

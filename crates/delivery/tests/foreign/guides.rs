@@ -41,7 +41,9 @@ fn read(mut target: Table, mut settings: TargetSettings) -> TargetSettings {
     let statuses = target.remove("statuses").map(|statuses| statuses.try_into::<BTreeMap<String, String>>().unwrap());
     let statuses = statuses.into_iter().flatten().map(|(status, word)| (status.parse().unwrap(), word));
     settings.statuses = statuses.collect();
-    for key in ["cycle", "cycle-per", "mapping", "quiet", "ledger", "probe"] {
+    let ours =
+        ["cycle", "cycle-per", "close", "mapping", "quiet", "ledger", "probe", "attachments", "attachment-bytes-max"];
+    for key in ours {
         target.remove(key);
     }
     settings.options = Options::new(target.into_iter().map(|(key, value)| (key, json!(value))).collect());

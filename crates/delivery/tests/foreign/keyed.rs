@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use delivery::foreign::{Adapter, CaseChoice, CaseId, CaseWanted, CycleId, Entry, Row, RowStatus, Trouble, Written};
 use domain::marker::Found;
-use domain::{ItemName, Status};
+use domain::{ExternalId, ItemName, Status};
 use proof::stubs::{Door, Plan, Select, Stub, Vendor};
 
 use crate::given::{class, entry, faults_of_a_write, item};
@@ -25,16 +25,16 @@ pub(crate) fn many(count: usize) -> Vec<Entry> {
 }
 
 pub(crate) async fn choose(target: &dyn Adapter, item: &ItemName, ids: &[&str], mapped: Option<&str>) -> CaseChoice {
-    let (ids, mapped): (Vec<String>, _) = (ids.iter().map(|id| (*id).to_owned()).collect(), mapped.map(CaseId::new));
+    let ids: Vec<ExternalId> = ids.iter().map(|id| ExternalId::from((*id).to_owned())).collect();
+    let mapped = mapped.map(CaseId::new);
     let wanted = CaseWanted { item, external_ids: &ids, mapped: mapped.as_ref() };
     target.cases(&[wanted]).await.unwrap().remove(0)
 }
 
 pub(crate) async fn case(target: &dyn Adapter, item: &ItemName, ids: &[&str], mapped: Option<&str>) -> Option<String> {
-    match choose(target, item, ids, mapped).await {
-        CaseChoice::Known(case) => Some(case.id.as_str().to_owned()),
-        CaseChoice::Unmatched { .. } => None,
-    }
+    let (cases, _) = choose(target, item, ids, mapped).await.into_parts();
+    assert!(cases.len() < 2, "{cases:?}");
+    cases.first().map(|case| case.id.as_str().to_owned())
 }
 
 /// What came of a write, in a word or two.

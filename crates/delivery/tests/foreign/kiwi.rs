@@ -183,7 +183,8 @@ async fn what_is_gone_is_said() {
 async fn two_places_for_one_case_get_one_verdict_and_people_see_both() {
     let (stub, run, entries) = run_of(1);
     let case: u64 = entries[0].case.as_str().parse().unwrap();
-    stub.vendor().execute(run.as_str().parse().unwrap(), case, Stamp::default());
+    let added = Stamp { unix_ms: 1_790_000_000_000, ..Stamp::default() };
+    stub.vendor().execute(run.as_str().parse().unwrap(), case, added);
     let target = target(&stub);
     assert_eq!(target.add_cases(&run, &[entries[0].case.clone()]).await.unwrap(), []);
     for _ in 0..2 {
@@ -193,6 +194,8 @@ async fn two_places_for_one_case_get_one_verdict_and_people_see_both() {
     let rows = target.rows(&run, &[]).await.unwrap();
     let statuses: Vec<_> = rows.iter().map(|row| row.status.clone()).collect();
     assert_eq!(statuses, [RowStatus::Is(Status::Failed), RowStatus::Open]);
+    // No report has dated it, so it is as old as its place.
+    assert_eq!(rows[1].at_ms, Some(1_790_000_000_000));
 }
 
 /// The check and the insert of two writers cross; both end on the same row.

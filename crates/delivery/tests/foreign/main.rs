@@ -19,6 +19,7 @@ mod keyed;
 mod kiwi;
 mod kiwi_live;
 mod live;
+mod nitrate;
 mod nitrate_live;
 mod qase;
 mod reportportal;

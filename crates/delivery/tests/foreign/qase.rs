@@ -36,6 +36,14 @@ async fn a_case_is_named_by_the_mapping_a_property_or_the_name_or_is_the_item_it
     for name in ["adds", "7", "OTHER-7 adds"] {
         assert_eq!(case(&*target, &item(name), &[], None).await, Some(case_of(name)), "{name}");
     }
+    for (name, ids) in
+        [("[Q-7] [DEMO-8]", &[][..]), ("adds (Qase ID: 7,8)", &[]), ("adds", &["7", "Q-8", "requirement:9"])]
+    {
+        let (cases, _) = choose(&*target, &item(name), ids, None).await.into_parts();
+        let cases: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!(cases, ["7", "8"], "{name}");
+    }
+    assert_eq!(case(&*target, &adds, &["requirement:12", "requirement:DEMO-12"], None).await, Some(case_of("adds")));
     let choice = choose(&*target, &adds, &[], Some("nonsense")).await;
     assert!(matches!(&choice, CaseChoice::Unmatched { why } if why.contains("nonsense")), "{choice:?}");
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use delivery::foreign::{Adapter, Closing, CycleId, CycleWanted, Kind, RowId, RowStatus};
+use delivery::foreign::{Adapter, Closing, CycleId, CycleWanted, Entry, Kind, RowId, RowStatus};
 use domain::Status;
+use domain::marker::uuid_within;
 use proof::stubs::{Fault, Plan, Quirks, ReportPortal, Select, Stub};
 use serde_json::json;
 
@@ -43,11 +44,26 @@ async fn a_launch_is_made_once_whoever_makes_it() {
 }
 
 #[tokio::test]
+async fn an_item_that_the_end_of_its_launch_interrupted_gets_its_verdict() {
+    let (stub, target, cycle) = start().await;
+    let entry = of("adds", Status::Failed);
+    stub.set_plan(Plan::on(Select::writes().what("start_item").nth(1), Fault::ResponseDropped));
+    assert_eq!(class(&target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap_err()), "unknown");
+    // Another job of the round ends the launch meanwhile.
+    target.close_cycle(&cycle, Closing::Complete).await.unwrap();
+    assert_eq!(stub.vendor().status(cycle.as_str()), Some("PASSED"));
+    target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap();
+    let rows = target.rows(&cycle, &[]).await.unwrap();
+    assert_eq!((rows.len(), &rows[0].status), (1, &RowStatus::Is(Status::Failed)));
+    assert_eq!(stub.vendor().status(cycle.as_str()), Some("FAILED"), "the launch follows");
+}
+
+#[tokio::test]
 async fn a_project_that_is_not_there_is_no_absent_launch() {
     let stub = Stub::start(ReportPortal::default()).unwrap();
     let target = target(&stub);
     stub.set_plan(Plan::on(Select::reads(), Fault::Page { status: 404, applied: false }));
-    assert_eq!(class(&target.find_cycles(&wanted("1")).await.unwrap_err()), "gone");
+    assert_eq!(class(&target.find_cycles(&wanted("1")).await.unwrap_err()), "unknown");
 }
 
 #[tokio::test]
@@ -62,7 +78,7 @@ async fn a_repeat_is_refused_and_says_that_it_is_there() {
     let (stub, target, cycle) = start().await;
     let entry = of("adds", Status::Failed);
     let written = target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap();
-    assert_eq!(written.rows, [Some(RowId::new(entry.uuid()))]);
+    assert_eq!(written.rows, [Some(RowId::new(uuid_within(cycle.as_str(), &entry.uuid())))]);
     assert_eq!(class(&target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap_err()), "exists");
     assert_eq!((started(&stub), stub.doubled().len()), (1, 0));
     say(&target.rows(&cycle, &[]).await.unwrap(), &[entry]);
@@ -84,6 +100,49 @@ async fn an_item_that_was_only_started_is_finished_by_the_repeat() {
             say(&target.rows(&cycle, &[]).await.unwrap(), &[entry]);
         }
     }
+}
+
+#[tokio::test]
+async fn an_item_that_the_server_ended_gets_its_verdict_from_the_repeat() {
+    let (stub, target, cycle) = start().await;
+    let entry = of("adds", Status::Failed);
+    stub.set_plan(Plan::on(Select::writes().what("finish_item").nth(1), Fault::RequestDropped));
+    target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap_err();
+    target.close_cycle(&cycle, Closing::Complete).await.unwrap();
+    assert_eq!(stub.vendor().items.iter().next().unwrap().data.status, "INTERRUPTED");
+    assert!(target.rows(&cycle, &[]).await.unwrap().is_empty(), "no verdict, so nothing is there");
+    target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap();
+    assert_eq!(started(&stub), 1);
+    say(&target.rows(&cycle, &[]).await.unwrap(), &[entry]);
+}
+
+#[tokio::test]
+async fn an_item_that_says_otherwise_is_left_to_a_person() {
+    let (stub, target, cycle) = start().await;
+    let entry = of("adds", Status::Failed);
+    let row = target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap().rows.remove(0).unwrap();
+    let changed = Entry { status: Status::Passed, ..entry.clone() };
+    target.amend(&cycle, &row, &changed).await.unwrap();
+    let again = target.write(&cycle, std::slice::from_ref(&entry)).await.unwrap();
+    assert!(again.refused.len() == 1 && again.refused[0].1.contains("says passed"), "{again:?}");
+    assert_eq!(started(&stub), 1);
+}
+
+#[tokio::test]
+async fn one_outcome_goes_into_several_launches_and_projects() {
+    let (stub, target, first) = start().await;
+    let second = target.create_cycle(&wanted("2")).await.unwrap();
+    let entry = of("adds", Status::Failed);
+    for cycle in [&first, &second] {
+        target.write(cycle, std::slice::from_ref(&entry)).await.unwrap();
+        say(&target.rows(cycle, &[]).await.unwrap(), std::slice::from_ref(&entry));
+    }
+    assert_eq!(started(&stub), 2);
+    // The stub has one project; what differs by it is the launch's UUID.
+    let mut settings = settings(Kind::Reportportal, &stub, json!({}));
+    "other".clone_into(&mut settings.project);
+    stub.vendor().project = "other".to_owned();
+    assert_ne!(opened(settings).unwrap().create_cycle(&wanted("1")).await.unwrap(), first);
 }
 
 #[tokio::test]

@@ -10,10 +10,11 @@ use delivery::foreign::{
 use domain::marker::{ContentTag, Found};
 use domain::{ItemName, Status};
 use proof::stubs::testlink::Options;
-use proof::stubs::{Admin, Damage, Quirks, Stub, TestLink};
+use proof::stubs::{Admin, Damage, Fault, Quirks, Stub, TestLink};
 use serde_json::{Value, json};
 
-use crate::given::{class, entry, faults_of_a_write, item, next_write, opened, settings, wanted};
+use crate::given::{entry, faults_of_a_write, item, next_write, opened, settings, wanted};
+use crate::keyed::outcome;
 
 fn configured(stub: &Stub<TestLink>, own: Value) -> TargetSettings {
     let mut settings = settings(Kind::Testlink, stub, own);
@@ -65,8 +66,11 @@ async fn cases_are_found_by_id_mapping_and_name() {
     assert_eq!(ids, [Some("P-1"), Some("P-2"), None, None, Some("P-77"), Some("P-9")]);
     let CaseChoice::Unmatched { why } = &choices[2] else { panic!("{choices:?}") };
     assert!(why.contains("P-3, P-4"), "{why}");
+    let both = [item("[P-1] [P-2] both")];
+    let both = target.cases(&[CaseWanted { item: &both[0], external_ids: &[], mapped: None }]).await.unwrap();
+    assert_eq!(both[0].clone().into_parts().0.len(), 2, "{both:?}");
     let lists = stub.log().iter().filter(|event| event.kind.what() == "getTestCasesForTestPlan").count();
-    assert_eq!(lists, 1);
+    assert_eq!(lists, 2, "one a call");
 }
 
 #[tokio::test]
@@ -109,6 +113,19 @@ async fn a_build_is_made_once_for_a_round() {
     assert!(target.find_cycles(&wish).await.unwrap()[0].closed);
     let given = CycleWanted { given: Some(CycleId::new("99")), ..wish };
     assert!(matches!(target.find_cycles(&given).await, Err(Trouble::Gone(_))));
+}
+
+#[tokio::test]
+async fn a_build_that_is_there_may_be_given_by_its_name() {
+    let (stub, number, entries) = build_of(Options::default(), 1);
+    let (target, named) = (target(&stub), CycleId::new("b"));
+    target.write(&named, &entries).await.unwrap();
+    let rows = target.rows(&named, &[]).await.unwrap();
+    assert_eq!(rows, target.rows(&number, &[]).await.unwrap());
+    target.amend(&named, &rows[0].id, &entries[0]).await.unwrap();
+    target.close_cycle(&named, Closing::Complete).await.unwrap();
+    let nowhere = CycleId::new("c");
+    assert!(matches!(target.write(&nowhere, &entries).await, Err(Trouble::Gone(_))));
 }
 
 #[tokio::test]
@@ -162,8 +179,10 @@ async fn every_fault_of_a_write_is_told_apart() {
         let (stub, build, entries) = build_of(Options::default(), 1);
         let target = target(&stub);
         stub.set_plan(next_write(fault.clone()));
-        let trouble = target.write(&build, &entries).await.unwrap_err();
-        assert_eq!(class(&trouble), expected, "{fault:?}: {trouble}");
+        let written = target.write(&build, &entries).await;
+        // TestLink says no by normal answers alone: a page with 403 is of something in between, about this one call.
+        let by_page = matches!(fault, Fault::Refused { status: 403, .. });
+        assert_eq!(outcome(&written), if by_page { "refused" } else { expected }, "{fault:?}: {written:?}");
         assert_eq!(stub.ledger().count(), usize::from(applied), "{fault:?}");
         assert_eq!(target.rows(&build, &[entries[0].case.clone()]).await.unwrap().len(), usize::from(applied));
     }

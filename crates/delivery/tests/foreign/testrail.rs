@@ -48,9 +48,9 @@ async fn cases_are_found_by_id_property_mapping_automation_id_and_title() {
         (vendor.add_case("by automation", Some("shop.Cart.adds")), vendor.add_case("pays by card", None))
     };
     let target = target(&stub, json!({}));
-    let names = [item("adds C7"), item("x"), item("y"), item("pays by card"), item("twice"), item("nobody")];
+    let names = [item("adds [C7]"), item("x"), item("y"), item("pays by card"), item("twice"), item("nobody")];
     let class = domain::ItemName::new(None::<&str>, Some("shop.Cart"), "adds");
-    let (ids, mapped) = (["C8".to_owned()], CaseId::new("C9"));
+    let (ids, mapped) = (["C8".to_owned().into()], CaseId::new("C9"));
     let mut wanted: Vec<_> = names.iter().map(|item| CaseWanted { item, external_ids: &[], mapped: None }).collect();
     wanted[1].external_ids = &ids;
     wanted[2].mapped = Some(&mapped);
@@ -62,6 +62,34 @@ async fn cases_are_found_by_id_property_mapping_automation_id_and_title() {
     let CaseChoice::Unmatched { why } = &choices[4] else { panic!("{choices:?}") };
     assert!(why.contains("several cases"), "{why}");
     assert_eq!(stub.log().len(), 1, "cases are listed once, whatever the number of items");
+}
+
+#[tokio::test]
+async fn every_case_that_an_item_names_gets_its_outcome() {
+    let stub = stub();
+    let target = target(&stub, json!({}));
+    let both = item("[C1] [C2] both");
+    let by_name = CaseWanted { item: &both, external_ids: &[], mapped: None };
+    let ids = ["C3, C4", "requirement:C9", "name:C1", "C3"].map(|id| id.to_owned().into());
+    let by_property = CaseWanted { external_ids: &ids, ..by_name };
+    let choices = target.cases(&[by_name, by_property]).await.unwrap();
+    for (choice, expected) in choices.into_iter().zip([["1", "2"], ["3", "4"]]) {
+        let (cases, left_out) = choice.into_parts();
+        let cases: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+        assert_eq!((cases, left_out), (expected.to_vec(), vec![]));
+    }
+}
+
+#[tokio::test]
+async fn of_a_case_that_was_made_twice_the_oldest_counts() {
+    let stub = stub();
+    let first = stub.vendor().add_case("twice", None).to_string();
+    stub.vendor().add_case("twice", None);
+    let mut settings = settings(Kind::Testrail, &stub, json!({ "section": "S2" }));
+    settings.create_cases = true;
+    let target = opened(settings).unwrap();
+    let choices = choose(&*target, &["twice"]).await;
+    assert_eq!(known(&choices[0]), Some(first.as_str()), "{choices:?}");
 }
 
 #[tokio::test]
@@ -156,7 +184,8 @@ async fn a_selection_that_another_writer_takes_back_is_noticed() {
     stub.before(Select::reads().what("get_tests").nth(2), move |vendor, _| assert!(vendor.admin(&act)));
     let target = target(&stub, json!({}));
     let trouble = target.add_cases(&run, &[CaseId::new(late.to_string())]).await.unwrap_err();
-    assert_eq!(class(&trouble), "unknown", "{trouble}");
+    // Ours was answered: nothing is on its way any more, and the next look may come at once.
+    assert_eq!(class(&trouble), "not sent", "{trouble}");
 }
 
 #[tokio::test]

@@ -91,6 +91,15 @@ async fn what_else_stands_in_an_execution_is_left_alone_by_a_change() {
 }
 
 #[tokio::test]
+async fn an_empty_page_is_not_the_last_one_while_the_cursor_grows() {
+    let rig = rig();
+    let cycle = rig.cycle().await;
+    rig.write_all(&cycle, &rig.entries()[..1]).await;
+    rig.stub.vendor().empty_first_page = true;
+    assert_eq!(rig.adapter.rows(&cycle, &[]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_cycle_is_made_in_the_folder_of_the_settings() {
     let rig = rig();
     let adapter = adapter(settings(Kind::ZephyrCloud, &rig.stub.url(), json!({ "folder": 17 })));

@@ -1,22 +1,25 @@
 //! A ledger in memory that survives the processes that use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use delivery::foreign::{Book, BookError, CycleId, TargetName, Turn};
-use domain::intent::{Intent, IntentId, IntentState};
+use delivery::foreign::{Book, BookError, CycleId, Of, TargetName, Turn};
+use domain::intent::{Flag, Intent, IntentId, IntentState};
 use domain::marker::WriteId;
 
 use crate::world::World;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Pages {
     intents: BTreeMap<IntentId, Intent>,
     order: Vec<IntentId>,
     cycles: BTreeMap<WriteId, CycleId>,
     turn: u64,
     holder: Option<u64>,
+    /// Every flag that was ever kept.
+    ever: BTreeSet<Flag>,
 }
 
 /// A process's view of the ledger.
@@ -24,16 +27,46 @@ pub(crate) struct Pages {
 pub(crate) struct MemoryBook {
     pub(crate) pages: Arc<Mutex<Pages>>,
     pub(crate) world: Arc<World>,
+    /// Somebody else may have the turn by now.
+    pub(crate) is_over: Arc<AtomicBool>,
 }
 
 impl MemoryBook {
     pub(crate) fn new(world: &Arc<World>) -> Self {
-        Self { pages: Arc::default(), world: Arc::clone(world) }
+        Self { pages: Arc::default(), world: Arc::clone(world), is_over: Arc::default() }
     }
 
     /// What a dead process held is free.
     pub(crate) fn bury(&self) {
         self.pages.lock().unwrap().holder = None;
+    }
+
+    /// As it is now, for a restore.
+    pub(crate) fn backup(&self) -> Pages {
+        self.pages.lock().unwrap().clone()
+    }
+
+    pub(crate) fn restore(&self, pages: Pages) {
+        let turn = self.pages.lock().unwrap().turn;
+        *self.pages.lock().unwrap() = Pages { turn, holder: None, ..pages };
+    }
+
+    /// What the first intent means to write can't be read any more.
+    pub(crate) fn spoil_first(&self) {
+        let mut pages = self.pages.lock().unwrap();
+        let first = pages.order[0];
+        pages.intents.get_mut(&first).unwrap().body = b"no entries".to_vec();
+    }
+
+    /// Flags that were kept at any time.
+    pub(crate) fn ever(&self) -> BTreeSet<Flag> {
+        self.pages.lock().unwrap().ever.clone()
+    }
+
+    /// All flags, each once.
+    pub(crate) fn flags(&self) -> Vec<Flag> {
+        let flags: BTreeSet<Flag> = self.intents().into_iter().flat_map(|intent| intent.flags).collect();
+        flags.into_iter().collect()
     }
 
     pub(crate) fn intents(&self) -> Vec<Intent> {
@@ -82,6 +115,15 @@ impl Book for MemoryBook {
         Ok(self.intents().into_iter().filter(|intent| !intent.state.is_settled()).collect())
     }
 
+    async fn known(&self, _: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError> {
+        let mut known = self.intents();
+        known.retain(|intent| match of {
+            Of::Push(project, key) => intent.project == *project && intent.key == *key,
+            Of::Cycle(cycle) => intent.cycle_there.as_deref() == Some(cycle.as_str()),
+        });
+        Ok(known)
+    }
+
     async fn advance(&self, turn: Turn, from: IntentState, intent: &Intent) -> Result<(), BookError> {
         self.world.may_die().await;
         {
@@ -94,9 +136,14 @@ impl Book for MemoryBook {
                 return Err(BookError::Elsewhere(kept.state));
             }
             *kept = intent.clone();
+            pages.ever.extend(&intent.flags);
         }
         self.world.may_die().await;
         Ok(())
+    }
+
+    fn may_change(&self) -> Result<(), BookError> {
+        if self.is_over.load(Ordering::SeqCst) { Err(BookError::Fenced) } else { Ok(()) }
     }
 
     async fn cycle(&self, _: &TargetName, id: WriteId) -> Result<Option<CycleId>, BookError> {

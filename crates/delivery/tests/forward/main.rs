@@ -8,8 +8,16 @@
     reason = "helpers of tests may panic and print, and hold a whole world"
 )]
 
+mod attempts;
 mod book;
+mod faults;
+mod gone;
+mod halts;
+mod older;
 mod plain;
 mod product;
+mod refusals;
 mod storm;
+mod sweeps;
+mod windows;
 mod world;

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use delivery::Stop;
 use delivery::foreign::{
-    Adapter as _, CaseId, CycleWanted, Forwarded, Forwarder, Halt, KeyOnWrite, Load, TargetName, VerdictRule,
+    Adapter as _, CaseId, CycleWanted, Forwarded, Forwarder, Halt, KeyOnWrite, Listing, Load, TargetName, VerdictRule,
+    Visible,
 };
-use domain::intent::{Flag, IntentState};
+use domain::intent::{Flag, Intent, IntentState};
 use domain::marker::WriteId;
 use domain::{CycleName, Ordinal, Outcome, ProjectId, PushKey, RoundId, Status};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use crate::book::MemoryBook;
-use crate::product::{Fault, Product, facts};
+use crate::faults::{Fault, facts};
+use crate::product::Product;
 use crate::world::World;
 
 pub(crate) fn outcome(name: &str, status: Status) -> Outcome {
@@ -49,28 +51,81 @@ pub(crate) async fn forward(
     load: Load,
     deadline_ms: u64,
 ) -> Option<Result<Forwarded, Halt>> {
-    let target = TargetName::parse("sim").unwrap();
-    let (stop, mapping) = (Stop::new(), BTreeMap::new());
-    let mut random = StdRng::seed_from_u64(world.below(u64::MAX));
-    let mut forwarder = Forwarder {
-        target: &target,
-        adapter: product,
-        mapping: &mapping,
-        strategy: product.facts().default_strategy(),
-        quiet_ms: product.facts().quiet_ms,
-        book,
-        clock: &**world,
-        random: &mut random,
-        stop: &stop,
-        deadline_ms: world.now() + deadline_ms,
-        progress: &mut |_| {},
-    };
-    world.process(forwarder.forward(load)).await
+    Desk { world, product, book, sole: false }.forward(load, deadline_ms).await
 }
 
-const LONG_MS: u64 = 3_600_000;
+/// Where processes forward, and whether nobody else does.
+#[derive(Clone, Copy)]
+pub(crate) struct Desk<'a> {
+    pub(crate) world: &'a Arc<World>,
+    pub(crate) product: &'a Product,
+    pub(crate) book: &'a MemoryBook,
+    pub(crate) sole: bool,
+}
 
-fn names(count: usize) -> Vec<Outcome> {
+impl Desk<'_> {
+    /// A process that forwards; `None` if it died.
+    pub(crate) async fn forward(self, load: Load, deadline_ms: u64) -> Option<Result<Forwarded, Halt>> {
+        let world = self.world;
+        world.process(self.alive(load, deadline_ms)).await
+    }
+
+    /// The same, of which nothing dies.
+    pub(crate) async fn alive(self, load: Load, deadline_ms: u64) -> Result<Forwarded, Halt> {
+        let Desk { world, product, book, sole } = self;
+        let target = TargetName::parse("sim").unwrap();
+        let (stop, mapping) = (Stop::new(), BTreeMap::new());
+        let mut random = StdRng::seed_from_u64(world.below(u64::MAX));
+        let mut forwarder = Forwarder {
+            target: &target,
+            adapter: product,
+            mapping: &mapping,
+            strategy: product.facts().default_strategy(),
+            quiet_ms: product.facts().quiet_ms,
+            sole,
+            book,
+            clock: &**world,
+            random: &mut random,
+            stop: &stop,
+            deadline_ms: world.now() + deadline_ms,
+            progress: &mut |_| {},
+        };
+        forwarder.forward(load).await
+    }
+
+    /// Everything of the ledger is looked at again; the flags that are left.
+    pub(crate) async fn sweep(self) -> Vec<Flag> {
+        self.sweep_of(self.book.intents()).await.unwrap();
+        self.book.flags()
+    }
+
+    /// The same of some of them, as somebody read them before.
+    pub(crate) async fn sweep_of(self, intents: Vec<Intent>) -> Result<Vec<Intent>, Halt> {
+        let Desk { world, product, book, sole } = self;
+        let target = TargetName::parse("sim").unwrap();
+        let (stop, mapping) = (Stop::new(), BTreeMap::new());
+        let mut random = StdRng::seed_from_u64(1);
+        let mut forwarder = Forwarder {
+            target: &target,
+            adapter: product,
+            mapping: &mapping,
+            strategy: product.facts().default_strategy(),
+            quiet_ms: product.facts().quiet_ms,
+            sole,
+            book,
+            clock: &**world,
+            random: &mut random,
+            stop: &stop,
+            deadline_ms: world.now() + LONG_MS,
+            progress: &mut |_| {},
+        };
+        forwarder.sweep(intents).await
+    }
+}
+
+pub(crate) const LONG_MS: u64 = 3_600_000;
+
+pub(crate) fn names(count: usize) -> Vec<Outcome> {
     (0..count).map(|n| outcome(&format!("case{n}"), Status::Passed)).collect()
 }
 
@@ -84,7 +139,7 @@ async fn under(fault: Fault) -> (Vec<(CaseId, domain::marker::Marker)>, Forwarde
     (product.recorded(), done)
 }
 
-fn each_once(recorded: &[(CaseId, domain::marker::Marker)], count: usize) {
+pub(crate) fn each_once(recorded: &[(CaseId, domain::marker::Marker)], count: usize) {
     let mut cases: Vec<&CaseId> = recorded.iter().map(|(case, _)| case).collect();
     cases.sort();
     cases.dedup();
@@ -139,6 +194,33 @@ async fn a_bad_case_spoils_nobody_else() {
 }
 
 #[tokio::test]
+async fn an_item_of_several_cases_is_there_once_for_each() {
+    let world = Arc::new(World::new(1));
+    let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    let outcomes = || vec![outcome("a and b and gone", Status::Failed), outcome("b", Status::Passed)];
+    for _ in 0..2 {
+        let book = MemoryBook::new(&world);
+        let done =
+            forward(&world, &product, &book, load("run:7", Some(1), outcomes()), LONG_MS).await.unwrap().unwrap();
+        each_once(&product.recorded(), 2);
+        let refused: Vec<String> = done.refused().into_iter().map(|refused| refused.item).collect();
+        assert_eq!(refused, ["a and b and gone"]);
+        assert!(done.is_settled());
+    }
+}
+
+#[tokio::test]
+async fn a_case_whose_making_was_not_answered_is_looked_for_after_the_quiet_time() {
+    let world = Arc::new(World::new(1));
+    let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    *product.silent_cases.lock().unwrap() = 1;
+    let book = MemoryBook::new(&world);
+    forward(&world, &product, &book, load("run:7", Some(1), names(1)), LONG_MS).await.unwrap().unwrap();
+    let asked = product.asked_for_cases.lock().unwrap().clone();
+    assert!(asked.len() == 2 && asked[1] - asked[0] >= product.facts.quiet_ms, "{asked:?}");
+}
+
+#[tokio::test]
 async fn a_repeat_by_anybody_writes_nothing_and_a_re_execution_what_differs() {
     for (verdict, rows_after) in [(VerdictRule::Appends, 4), (VerdictRule::Replaces, 3)] {
         let world = Arc::new(World::new(1));
@@ -178,53 +260,136 @@ async fn what_the_deadline_cuts_goes_on_with_the_next_process() {
 
 #[tokio::test]
 async fn a_product_that_knows_our_ids_needs_no_reading() {
-    for key_on_write in [KeyOnWrite::Collapses, KeyOnWrite::Refuses] {
+    let keys = [KeyOnWrite::Collapses, KeyOnWrite::Refuses];
+    for (key_on_write, listing) in keys.into_iter().flat_map(|key| [(key, Listing::Cycle), (key, Listing::Nothing)]) {
         let world = Arc::new(World::new(1));
-        let product = Product::new(&world, facts(VerdictRule::Appends, key_on_write));
+        let mut product = Product::new(&world, facts(VerdictRule::Appends, key_on_write));
+        product.listing = listing;
         *product.script.lock().unwrap() = vec![Fault::None, Fault::AnswerLost, Fault::Late(7_000_000), Fault::Part];
         let book = MemoryBook::new(&world);
         let done = forward(&world, &product, &book, load("run:7", Some(1), names(4)), LONG_MS).await.unwrap().unwrap();
-        assert!(done.is_settled());
+        assert!(done.is_settled() && done.refused().is_empty(), "{key_on_write:?} {listing:?} {done:?}");
         delivery::Clock::sleep(&*world, 8_000_000).await;
         each_once(&product.recorded(), 4);
     }
 }
 
 #[tokio::test]
-async fn a_sweep_sees_what_came_after_the_last_reading_and_what_went() {
+async fn what_exists_under_our_id_is_no_failure() {
+    for listing in [Listing::Cycle, Listing::Nothing] {
+        let world = Arc::new(World::new(1));
+        let mut product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::Refuses));
+        product.listing = listing;
+        for sole in [false, true] {
+            // Of a machine whose ledger is gone, some are there.
+            let book = MemoryBook::new(&world);
+            let desk = Desk { world: &world, product: &product, book: &book, sole };
+            let count = if sole { 6 } else { 3 };
+            let done = desk.forward(load("run:7", Some(1), names(count)), LONG_MS).await.unwrap().unwrap();
+            assert!(done.is_settled() && done.refused().is_empty(), "{listing:?} {done:?}");
+            // Whoever alone forwards there knows that its ledger is older than that.
+            let flags: &[Flag] = if sole { &[Flag::LedgerRestored] } else { &[] };
+            assert_eq!(done.all_flags(), flags, "{listing:?}");
+            each_once(&product.recorded(), count);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_absence_is_no_reason_to_send_again() {
+    let world = Arc::new(World::new(1));
+    let mut product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    // A list that shows it between the first reading and the second.
+    product.lag_ms = 60_500;
+    *product.script.lock().unwrap() = vec![Fault::None, Fault::AnswerLost];
+    let book = MemoryBook::new(&world);
+    let done = forward(&world, &product, &book, load("run:7", Some(1), names(3)), LONG_MS).await.unwrap().unwrap();
+    assert_eq!(done.intents[0].state, IntentState::Found);
+    each_once(&product.recorded(), 3);
+}
+
+#[tokio::test]
+async fn what_comes_between_two_readings_is_not_sent_again() {
     let world = Arc::new(World::new(1));
     let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
-    *product.script.lock().unwrap() = vec![Fault::None, Fault::Late(600_000)];
+    *product.script.lock().unwrap() = vec![Fault::None, Fault::Late(60_500)];
     let book = MemoryBook::new(&world);
-    let done = forward(&world, &product, &book, load("run:7", Some(1), names(2)), LONG_MS).await.unwrap().unwrap();
-    assert_eq!(done.all_flags(), vec![], "nobody can know yet");
+    let done = forward(&world, &product, &book, load("run:7", Some(1), names(3)), LONG_MS).await.unwrap().unwrap();
     delivery::Clock::sleep(&*world, LONG_MS).await;
-    assert_eq!(product.recorded().len(), 4, "the window that stays open");
-    assert_eq!(sweep(&world, &product, &book).await, [Flag::DuplicateDetected]);
-    product.forget_rows();
-    assert_eq!(sweep(&world, &product, &book).await, [Flag::DuplicateDetected, Flag::Vanished]);
+    each_once(&product.recorded(), 3);
+    assert_eq!(done.all_flags(), vec![]);
+}
+
+#[tokio::test]
+async fn a_wait_that_outlasts_the_deadline_ends_at_once() {
+    let world = Arc::new(World::new(1));
+    let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    // It asks for five seconds.
+    *product.script.lock().unwrap() = vec![Fault::None, Fault::Wait];
+    let (book, begun_ms) = (MemoryBook::new(&world), world.now());
+    let cut = forward(&world, &product, &book, load("run:7", Some(1), names(3)), 4000).await.unwrap();
+    let Err(Halt::Over(why)) = cut else { panic!("{cut:?}") };
+    assert!(why.contains("too fast; to be asked again in 5 s, which is after the deadline"), "{why}");
+    assert_eq!((world.now(), product.calls.lock().unwrap().1), (begun_ms, 1), "neither waited nor asked again");
+    assert_eq!(book.intents()[0].state, IntentState::Planned);
+    let done = forward(&world, &product, &book, load("run:7", Some(1), names(3)), 4000).await.unwrap().unwrap();
+    assert!(done.is_settled());
+    each_once(&product.recorded(), 3);
+}
+
+#[tokio::test]
+async fn what_is_shown_later_is_waited_for_once() {
+    let world = Arc::new(World::new(1));
+    let mut product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    product.facts.visible = Visible::Later(5000);
+    product.facts.bulk.items_max = 1;
+    product.lag_ms = 4000;
+    let (book, begun_ms) = (MemoryBook::new(&world), world.now());
+    let done = forward(&world, &product, &book, load("run:7", Some(1), names(200)), LONG_MS).await.unwrap().unwrap();
+    assert_eq!((world.now() - begun_ms, *product.calls.lock().unwrap()), (5000, (2, 200)));
+    assert!(done.intents.iter().all(|intent| intent.state == IntentState::Found && intent.seen_ms.is_some()));
+    assert_eq!(done.all_flags(), vec![]);
+    sweep(&world, &product, &book).await;
+    assert_eq!(product.calls.lock().unwrap().0, 3, "one reading for all");
+    each_once(&product.recorded(), 200);
+}
+
+#[tokio::test]
+async fn what_was_accepted_before_a_crash_is_looked_for_and_not_sent_again() {
+    for steps in 0..60 {
+        let world = Arc::new(World::new(1));
+        let mut product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+        product.facts.visible = Visible::Later(5000);
+        product.facts.bulk.items_max = 1;
+        product.lag_ms = 4000;
+        let book = MemoryBook::new(&world);
+        world.light(steps);
+        let load = load("run:7", Some(1), names(5));
+        if forward(&world, &product, &book, load.clone(), LONG_MS).await.is_none() {
+            book.bury();
+            // What has no answer is told from what was accepted, whatever died.
+            let told = |intent: &Intent| intent.flags.contains(&Flag::AcceptedNotConfirmed);
+            let unknown = |intent: &&Intent| intent.state == IntentState::Unknown;
+            assert!(book.intents().iter().filter(unknown).all(told), "{steps}: {:?}", book.intents());
+        }
+        let done = forward(&world, &product, &book, load, LONG_MS).await.unwrap().unwrap();
+        assert!(done.is_settled() && done.all_flags().is_empty(), "{steps}: {done:?}");
+        each_once(&product.recorded(), 5);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_product_is_not_sent_everything_at_once() {
+    let world = Arc::new(World::new(1));
+    let mut product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
+    product.facts.bulk.items_max = 1;
+    *product.script.lock().unwrap() = vec![Fault::None, Fault::RequestLost, Fault::RequestLost];
+    let book = MemoryBook::new(&world);
+    let cut = forward(&world, &product, &book, load("run:7", Some(1), names(9)), 30_000).await.unwrap();
+    assert!(matches!(cut, Err(Halt::Over(_))), "{cut:?}");
+    assert_eq!(product.calls.lock().unwrap().1, 2, "what became of these comes first");
 }
 
 pub(crate) async fn sweep(world: &Arc<World>, product: &Product, book: &MemoryBook) -> Vec<Flag> {
-    let target = TargetName::parse("sim").unwrap();
-    let (stop, mapping) = (Stop::new(), BTreeMap::new());
-    let mut random = StdRng::seed_from_u64(1);
-    let mut forwarder = Forwarder {
-        target: &target,
-        adapter: product,
-        mapping: &mapping,
-        strategy: product.facts().default_strategy(),
-        quiet_ms: product.facts().quiet_ms,
-        book,
-        clock: &**world,
-        random: &mut random,
-        stop: &stop,
-        deadline_ms: world.now() + LONG_MS,
-        progress: &mut |_| {},
-    };
-    let seen = forwarder.sweep(book.intents()).await.unwrap();
-    let mut flags: Vec<Flag> = seen.into_iter().flat_map(|intent| intent.flags).collect();
-    flags.sort_unstable();
-    flags.dedup();
-    flags
+    Desk { world, product, book, sole: false }.sweep().await
 }

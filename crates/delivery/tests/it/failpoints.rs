@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use delivery::{Ended, Form, Handed, Outbox, Scratch, Settled};
+use delivery::{AttachmentWanted, AttachmentsWanted, Ended, Form, Handed, Outbox, Scratch, Settled};
 use domain::Delivery;
 
 use crate::support::{pack, push, receipt};
@@ -76,6 +76,34 @@ fn a_put_that_dies_anywhere_leaves_nothing_or_all_of_it() {
         assert_eq!(*entries[0].load().unwrap().push().unwrap(), push(), "{point}");
         outbox.put(&pack(push())).unwrap();
         assert_eq!(outbox.entries().unwrap().0.len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_put_with_files_that_dies_anywhere_leaves_no_entry_without_them() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let wanted = AttachmentWanted {
+        item: domain::ItemHash([1; 16]),
+        shown: "item".to_owned(),
+        path: "a.png".to_owned(),
+        source: Ok(file.path().to_owned()),
+    };
+    let wanted = AttachmentsWanted { files: vec![wanted], bytes_max: 1, taken_ms: 1 };
+    for point in ["client:attachments:kept", "client:entry:written", "client:entry:synced", "client:entry:renamed"] {
+        let folder = tempfile::tempdir().unwrap();
+        let outbox = Outbox::open(folder.path()).unwrap();
+        dies_at(point, || drop(outbox.put_with(&pack(push()), &wanted)));
+        let (entries, broken) = outbox.entries().unwrap();
+        assert_eq!((entries.len(), broken.len()), (usize::from(point != "client:attachments:kept"), 0), "{point}");
+        // Also under its temporary name it has them.
+        assert!(entries.iter().all(|entry| entry.attachments().unwrap().files.len() == 1), "{point}");
+        let (entry, taken) = outbox.put_with(&pack(push()), &wanted).unwrap();
+        assert_eq!((outbox.entries().unwrap().0.len(), taken.files.len()), (1, 1), "{point}");
+        entry.remove().unwrap();
+        outbox.put(&pack(push())).unwrap().remove().unwrap();
+        let left = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+        let left: Vec<_> = left.filter(|name| name != ".lock").collect();
+        assert!(left.is_empty(), "{point}: {left:?}");
     }
 }
 

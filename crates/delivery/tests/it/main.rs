@@ -7,6 +7,7 @@
 )]
 
 mod api;
+mod attachments;
 mod classify;
 mod deliver;
 mod destination;

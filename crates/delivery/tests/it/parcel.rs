@@ -8,7 +8,7 @@ use delivery::{
     belongs_to,
 };
 use domain::content::chunk_of;
-use domain::{Attempt, Digest, DurationUs, ItemName, Outcome, Outcomes, Push, Status, limits};
+use domain::{Attempt, Digest, DurationUs, ExternalId, ItemName, Outcome, Outcomes, Push, Status, limits};
 use proptest::prelude::*;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -33,7 +33,7 @@ fn any_outcome() -> impl Strategy<Value = Outcome> {
         duration_us: last.duration_us,
         message: last.message,
         attempts,
-        external_ids,
+        external_ids: external_ids.into_iter().map(ExternalId::from).collect(),
     })
 }
 

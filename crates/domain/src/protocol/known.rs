@@ -205,6 +205,14 @@ pub struct DifferenceSummary {
     pub not_offered: u64,
 }
 
+impl DifferenceSummary {
+    /// True if something else counts once a content that differs so is laid over as this kind: of one that is only kept
+    /// beside, items that nobody had do.
+    pub fn changes_what_counts(&self, kind: RevisionKind) -> bool {
+        kind != RevisionKind::Kept || self.added > 0
+    }
+}
+
 /// Something that the sender should hear although the delivery was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Doubt {

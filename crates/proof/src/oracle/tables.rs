@@ -15,7 +15,7 @@ use super::layout;
 use super::names::{Hash, ItemSet, SetRow, bits_for, item_set};
 
 /// The only schema that this reader was written for.
-const SCHEMA: i64 = 3;
+const SCHEMA: i64 = 7;
 
 /// Longer than a writer holds the file on a busy machine.
 const BUSY: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! Allure `TestOps`: results are uploaded into a session of a launch, and processed some time later. From the vendor's own
 //! plugin; what that does not show is a guess, and no client has tried it. Must not know the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -47,8 +47,8 @@ pub struct Allure {
     pub token: String,
     /// All results; their rule is to append.
     pub results: Rows<Outcome>,
-    /// What the token was last changed for; another one is not taken.
-    login: Option<String>,
+    /// What the token was changed for: each is taken until all wear out.
+    open: BTreeSet<String>,
     logins: u64,
     launches: BTreeMap<u64, Launch>,
     sessions: BTreeMap<u64, u64>,
@@ -61,7 +61,7 @@ impl Default for Allure {
         Self {
             token: "key".to_owned(),
             results: Rows::new(Rule::honest(Repeat::Append), 1),
-            login: None,
+            open: BTreeSet::new(),
             logins: 0,
             launches: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -72,9 +72,9 @@ impl Default for Allure {
 }
 
 impl Allure {
-    /// The login wears out.
+    /// All logins wear out.
     pub fn expire(&mut self) {
-        self.login = None;
+        self.open.clear();
     }
 
     /// A launch of this name with these tags; its number.
@@ -95,7 +95,7 @@ impl Allure {
         if path == ["api", "uaa", "oauth", "token"] {
             return self.log_in(call);
         }
-        if self.login.is_none() || call.request.bearer() != self.login.as_deref() {
+        if !call.request.bearer().is_some_and(|login| self.open.contains(login)) {
             return Err(problem(401, "unauthorized"));
         }
         let ["api", rest @ ..] = &path[..] else { return Err(problem(404, "not found")) };
@@ -152,7 +152,7 @@ impl Allure {
         }
         self.logins += 1;
         let login = format!("jwt-{}", self.logins);
-        self.login = Some(login.clone());
+        self.open.insert(login.clone());
         Ok(Answer::json(200, &json!({ "access_token": login, "token_type": "bearer", "expires_in": 3600 })))
     }
 

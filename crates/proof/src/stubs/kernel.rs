@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::stubs::fault::{Admin, Fault, Plan, Select};
+use crate::stubs::live;
 use crate::stubs::message::{Answer, Request};
 use crate::stubs::quirks::{Quirks, with_extra_members};
 use crate::stubs::serve;
@@ -232,18 +233,26 @@ impl<V: Vendor> Engine<V> {
             Some(Some(part)) => part,
             Some(None) => return self.vendor().problem(500, "internal error"),
         };
+        let upstream = self.vendor().upstream();
+        let answer = match upstream {
+            Some(upstream) => live::ask(upstream, request).await,
+            None => self.handled(request, faults).await,
+        };
+        self.shared.applied(no, answer.status);
+        if self.shared.quirks().extra_members { with_extra_members(answer) } else { answer }
+    }
+
+    async fn handled(&self, request: &Request, faults: &[Fault]) -> Answer {
         let mut next: Option<Next<V>> = None;
-        let answer = loop {
+        loop {
             match self.transaction(request, faults, next) {
-                Turn::Done(answer) => break answer,
+                Turn::Done(answer) => return answer,
                 Turn::Gap { point, then } => {
                     self.shared.pass_gap(point).await;
                     next = Some(then);
                 }
             }
-        };
-        self.shared.applied(no, answer.status);
-        if self.shared.quirks().extra_members { with_extra_members(answer) } else { answer }
+        }
     }
 
     fn transaction(&self, request: &Request, faults: &[Fault], next: Option<Next<V>>) -> Turn<V> {

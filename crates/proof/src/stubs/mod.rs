@@ -22,7 +22,7 @@
 //! vendors take a `&Door`; what needs the vendor's own state goes through [`Stub::vendor`] and [`Stub::before`].
 //! Faults of the network alone can also be had from [`crate::proxy`] in front of a stub. `tests/stubs/toy.rs` is a
 //! whole vendor in a hundred lines. A stub is believable when the vendor's own client works against it unchanged: see
-//! `rigs/clients` and `tests/stubs/clients.rs`.
+//! `rigs/clients` and `tests/stubs/clients.rs`. [`Live`] puts the same faults in front of a real server.
 
 pub mod allure;
 pub mod azure;
@@ -31,7 +31,9 @@ pub mod generic;
 mod jql;
 mod kernel;
 pub mod kiwi;
+pub mod live;
 mod message;
+pub mod nitrate;
 pub mod qase;
 mod quirks;
 pub mod reportportal;
@@ -52,7 +54,9 @@ pub use azure::Azure;
 pub use fault::{Admin, Fault, JobFate, Plan, RetryAfter, Select, When};
 pub use kernel::{Door, Stub};
 pub use kiwi::Kiwi;
+pub use live::Live;
 pub use message::{Answer, Part, Request};
+pub use nitrate::Nitrate;
 pub use qase::Qase;
 pub use quirks::{Damage, Lag, Limit, Quirks, Rate};
 pub use reportportal::ReportPortal;
@@ -61,6 +65,7 @@ pub use shared::Event;
 pub use testlink::TestLink;
 pub use testmo::Testmo;
 pub use testrail::TestRail;
+use vendor::file;
 pub use vendor::{Call, Kind, Ledger, Next, RecordedRow, Stamp, Turn, Vendor};
 pub use xray::{XrayCloud, XrayServer};
 pub use zephyr_cloud::ZephyrCloud;

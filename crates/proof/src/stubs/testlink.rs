@@ -1,13 +1,14 @@
 //! `TestLink` 1.9: XML-RPC with a key in one struct, errors as normal answers, executions that are appended. From the
 //! vendor's source; numbers leave it as text, as its database gives them. Must not know the kernel.
 
+mod files;
 mod shown;
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use shown::{is_true, none_as_text, number, shown_build, shown_case, shown_execution};
+use shown::{is_true, none_as_text, number, shown_build, shown_case};
 
 use crate::stubs::xml_rpc::{self, Called};
 use crate::stubs::{Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Row, Rows, Rule, Turn, Vendor};
@@ -44,6 +45,7 @@ pub struct Execution {
     status: String,
     notes: String,
     at_ms: i64,
+    files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -135,6 +137,7 @@ impl TestLink {
             "tl.reportTCResult" | "tl.setTestCaseExecutionResult" => self.report(call, args),
             "tl.getExecutionSet" => self.execution_set(call, args),
             "tl.getLastExecutionResult" => self.last(args),
+            "tl.uploadExecutionAttachment" => self.add_file(call, args),
             "tl.deleteExecution" => self.delete(args),
             _ => self.case_reply(method, args),
         }
@@ -207,7 +210,15 @@ impl TestLink {
             return Err((4000, "(build is closed)"));
         }
         let notes = call.kept(args["notes"].as_str().unwrap_or_default());
-        Ok(Execution { build, case, platform, status: status.to_owned(), notes, at_ms: call.unix_ms() })
+        Ok(Execution {
+            build,
+            case,
+            platform,
+            status: status.to_owned(),
+            notes,
+            at_ms: call.unix_ms(),
+            files: Vec::new(),
+        })
     }
 
     fn report(&mut self, call: &Call<'_>, args: &Value) -> Reply {
@@ -224,27 +235,6 @@ impl TestLink {
         Ok(
             json!([{ "status": true, "operation": "reportTCResult", "overwrite": overwrite, "message": "Success!", "id": id }]),
         )
-    }
-
-    fn execution_set(&self, call: &Call<'_>, args: &Value) -> Reply {
-        let case = self.planned(args)?;
-        let build = if args.get("buildid").is_some() { Some(self.build(args)?) } else { None };
-        let platform = number(args, "platformid");
-        let fits = |row: &&Row<Execution>| {
-            row.data.case == case
-                && build.is_none_or(|build| build == row.data.build)
-                && platform.is_none_or(|platform| platform == row.data.platform)
-                && call.sees(row.created)
-        };
-        let rows: BTreeMap<String, Value> =
-            self.executions.iter().filter(fits).map(|row| (row.id.to_string(), shown_execution(row))).collect();
-        Ok(if rows.is_empty() { json!([{ "id": -1 }]) } else { json!(rows) })
-    }
-
-    fn last(&self, args: &Value) -> Reply {
-        let case = self.planned(args)?;
-        let row = self.executions.iter().rfind(|row| row.data.case == case);
-        Ok(json!([row.map_or(json!({ "id": -1 }), shown_execution)]))
     }
 
     fn delete(&mut self, args: &Value) -> Reply {
@@ -340,7 +330,8 @@ impl Vendor for TestLink {
     fn classify(&self, request: &Request) -> Kind {
         let method = read(request).map(|called| called.method).unwrap_or_default();
         let name = method.strip_prefix("tl.").unwrap_or(&method).to_owned();
-        let writes = ["create", "report", "set", "delete", "close", "add"].iter().any(|verb| name.starts_with(verb));
+        let writes =
+            ["create", "report", "set", "delete", "close", "add", "upload"].iter().any(|verb| name.starts_with(verb));
         if writes { Kind::Write(name) } else { Kind::Read(name) }
     }
 
@@ -352,7 +343,7 @@ impl Vendor for TestLink {
             status: row.data.status.clone(),
             order: row.created.order,
             created_ms: row.data.at_ms,
-            side: Vec::new(),
+            side: files::side(&row.data),
         };
         self.executions.iter().map(|found| (format!("{PREFIX}-{}", found.data.case), row(found))).collect()
     }

@@ -1,6 +1,7 @@
 //! What a vendor stub implements, and what it is given. Must not know sockets.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use serde_json::json;
 
@@ -27,6 +28,11 @@ pub trait Vendor: Send + Sized + 'static {
 
     /// The same bulk write with only its first `count` outcomes ([`Request::with_first`]); `None` if it is no bulk.
     fn part(&self, _request: &Request, _count: usize) -> Option<Request> {
+        None
+    }
+
+    /// A real server that answers each request instead of [`Vendor::handle`], several at once if they come so.
+    fn upstream(&self) -> Option<SocketAddr> {
         None
     }
 
@@ -181,6 +187,11 @@ pub struct RecordedRow {
     pub created_ms: i64,
     /// What hangs on the row and would multiply beside it: attachments, comments, links, history.
     pub side: Vec<String>,
+}
+
+/// How a file is shown beside a row: its name, and the BLAKE3 of its content.
+pub(super) fn file(name: &str, bytes: &[u8]) -> String {
+    format!("file {name} {}", blake3::hash(bytes).to_hex())
 }
 
 /// Item → rows, in the order of recording.

@@ -1,4 +1,4 @@
-//! XML-RPC as servers speak it: a call is read, an answer is written. Must not know any vendor.
+//! XML-RPC as servers speak it: a call is read, an answer is written; and the other way round. Must not know any vendor.
 
 use quick_xml::Reader;
 use quick_xml::escape::{escape, unescape};
@@ -29,6 +29,13 @@ pub(super) fn called(body: &[u8]) -> Option<Called> {
     let params = call.child("params").map(|params| params.inner.iter()).into_iter().flatten();
     let params = params.filter_map(|param| param.child("value")).map(value).collect();
     Some(Called { method: call.child("methodName")?.text.trim().to_owned(), params })
+}
+
+/// The value that an answer gives; `None` if it is a fault, or none at all.
+pub(super) fn answered(body: &[u8]) -> Option<Value> {
+    let root = tree(&String::from_utf8_lossy(body))?;
+    let param = root.child("methodResponse")?.child("params")?.child("param")?;
+    param.child("value").map(value)
 }
 
 fn tree(text: &str) -> Option<Element> {
@@ -78,6 +85,12 @@ fn value(of: &Element) -> Value {
         }
         _ => json!(typed.text),
     }
+}
+
+/// A call, written.
+pub(super) fn call(method: &str, params: &[Value]) -> String {
+    let params: String = params.iter().map(|param| ["<param>", &written(param), "</param>"].concat()).collect();
+    format!("{HEAD}<methodCall><methodName>{method}</methodName><params>{params}</params></methodCall>")
 }
 
 /// The answer of a call that went well.

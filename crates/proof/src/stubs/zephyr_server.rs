@@ -2,6 +2,8 @@
 //! can't be changed. Stub only: from what clients say of it, checked by no client of the vendor's.
 //! Must not know the kernel.
 
+mod files;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
@@ -47,6 +49,8 @@ pub struct Outcome {
     pub comment: String,
     /// All else that was sent.
     pub fields: Map<String, Value>,
+    /// Its files: names and contents.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 /// One project in one Jira.
@@ -270,6 +274,7 @@ impl ZephyrServer {
                 Ok(Answer::json(200, &envelope))
             }
             ["testrun", key, "testresults"] => Ok(Answer::json(200, &json!(self.listed(call, key)?))),
+            ["testresult", id, "attachments"] => Ok(self.list_files(id)),
             ["testcase", case, "testresult", "latest"] => {
                 let newest = self.results.iter().rfind(|row| row.data.case == *case);
                 newest
@@ -319,6 +324,7 @@ impl Vendor for ZephyrServer {
                 self.add_result(call, run, Some(case), &body).map(|id| Answer::json(201, &json!({ "id": id })))
             }
             ("PUT", ["testrun", run, "testcase", case, "testresult"]) => self.amend(call, run, case),
+            ("POST", ["testresult", id, "attachments"]) => self.add_file(call, id),
             ("POST", ["testcase"]) => {
                 let key = self.add_case(body.get("name").and_then(Value::as_str).unwrap_or_default());
                 Ok(Answer::json(201, &json!({ "key": key })))
@@ -333,6 +339,7 @@ impl Vendor for ZephyrServer {
         let what = match path.as_slice() {
             [.., "search"] => "search",
             [.., "testresults" | "testresult"] | [.., "testresults", "page"] => "testresults",
+            [.., "attachments"] => "attachments",
             [.., "testcase"] => "testcase",
             _ => "testrun",
         };
@@ -347,7 +354,7 @@ impl Vendor for ZephyrServer {
             status: row.data.status.clone(),
             order: row.created.order,
             created_ms: row.created.unix_ms,
-            side: Vec::new(),
+            side: files::side(&row.data),
         };
         self.results.iter().map(|one| (one.data.case.clone(), row(one))).collect()
     }

@@ -2,20 +2,26 @@
 //! there, and with the failures of a database: refused, busy, unknown, or applied when nobody waits any more.
 //! Must not decide: what is written is the engine's.
 
+mod places;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::intent::{Intent, IntentState};
+use domain::forwarding::ForwardRule;
+use domain::intent::{Intent, IntentId, IntentState};
 use domain::listing::{
-    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
+    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, IntentReport, ItemPage, ItemQuery, PushReport,
+    UnseenItem,
 };
 use domain::marker::WriteId;
 use domain::round::RoundChoice;
 use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
 use futures_util::future::BoxFuture;
 use store::{
-    Advanced, Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, IntentQuery, Ledger, Lifetime,
-    MemoryStore, Now, Promoted, Promotion, Put, Recorded, RoundAction, StagingReport, Store, StoreError,
+    Advanced, Begun, Cancelled, Chunk, Collected, Committed, Damage, DueSweep, Ended, EpochOf, ForwardTotals, Forwards,
+    ForwardsOf, Found, IntentQuery, Ledger, Lifetime, MemoryStore, Now, Promoted, Promotion, PushLoad, Put, Recorded,
+    RoundAction, StagingReport, Store, StoreError, Waiting, WaitingQuery,
 };
 
 use crate::faults::{Class, Kind, OnStore, Point};
@@ -157,6 +163,10 @@ impl Ledger for SimStore {
         self.read(self.durable().intents(query)).await
     }
 
+    async fn intent_reports(&self, query: IntentQuery) -> Result<Vec<IntentReport>, StoreError> {
+        self.read(self.durable().intent_reports(query)).await
+    }
+
     async fn advance_intent(&self, turn: u64, from: IntentState, intent: Intent) -> Result<Advanced, StoreError> {
         let apply: Apply<_> =
             Box::new(move |store| Box::pin(async move { store.advance_intent(turn, from, intent).await }));
@@ -178,6 +188,86 @@ impl Ledger for SimStore {
         let apply: Apply<_> =
             Box::new(move |store| Box::pin(async move { store.keep_cycle_there(&target, turn, id, cycle).await }));
         self.write(None, Kind::Other, apply).await
+    }
+}
+
+#[async_trait]
+impl Forwards for SimStore {
+    fn set_forward_rules(&self, rules: Vec<ForwardRule>) {
+        self.durable().set_forward_rules(rules);
+    }
+
+    async fn take_lease(
+        &self,
+        target: &str,
+        holder: &str,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        let target = target.to_owned();
+        let holder = holder.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.take_lease(&target, &holder, now_ms, until_ms).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn keep_lease(&self, target: &str, turn: u64, until_ms: u64) -> Result<bool, StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.keep_lease(&target, turn, until_ms).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn end_lease(&self, target: &str, turn: u64) -> Result<(), StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> = Box::new(move |store| Box::pin(async move { store.end_lease(&target, turn).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn next_waiting(&self, target: &str, now_ms: u64) -> Result<Option<Waiting>, StoreError> {
+        self.read(self.durable().next_waiting(target, now_ms)).await
+    }
+
+    async fn put_off(&self, turn: u64, waiting: &Waiting, due_ms: u64, cause: &str) -> Result<bool, StoreError> {
+        let waiting = waiting.clone();
+        let cause = cause.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.put_off(turn, &waiting, due_ms, &cause).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn end_waiting(&self, turn: u64, waiting: &Waiting, ended: Ended) -> Result<bool, StoreError> {
+        let waiting = waiting.clone();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.end_waiting(turn, &waiting, ended).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn waiting(&self, query: WaitingQuery) -> Result<Vec<Waiting>, StoreError> {
+        self.read(self.durable().waiting(query)).await
+    }
+
+    async fn push_load(&self, project: &ProjectId, push: PushId) -> Found<PushLoad> {
+        self.read(self.durable().push_load(project, push)).await
+    }
+
+    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
+        self.read(self.durable().due_sweeps(target, now_ms, limit)).await
+    }
+
+    async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {
+        let target = target.to_owned();
+        let apply: Apply<_> =
+            Box::new(move |store| Box::pin(async move { store.swept(&target, turn, ids, number).await }));
+        self.write(None, Kind::Other, apply).await
+    }
+
+    async fn forwards_of(&self, project: &ProjectId, push: PushId) -> Found<ForwardsOf> {
+        self.read(self.durable().forwards_of(project, push)).await
+    }
+
+    async fn forward_totals(&self) -> Result<BTreeMap<String, ForwardTotals>, StoreError> {
+        self.read(self.durable().forward_totals()).await
     }
 }
 

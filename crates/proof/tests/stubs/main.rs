@@ -8,6 +8,7 @@ mod clients;
 mod faults;
 mod jira_products;
 mod keyed_clients;
+mod nitrate;
 mod quirks;
 mod rpc_clients;
 mod testrail;

@@ -62,7 +62,7 @@ pub fn open<'a, R: Read + 'a>(
     // Only one format is read so far, so a wish for one needs no check beyond recognising it.
     match detect::detect(name, &mut cursor)? {
         Detected::Junit { text_in_front } => {
-            let mut reader = junit::Junit::new(name, cursor);
+            let mut reader = junit::Junit::new(name, cursor, options.attachments);
             if let Some(warning) = decoded.warning {
                 reader.warn(None, warning);
             }

@@ -1,7 +1,7 @@
 //! One item named once more: an attempt, a part of the same attempt, or another item of the same name.
 //! Must not know where entries are kept meanwhile, in memory or in a file.
 
-use domain::{Outcome, Status};
+use domain::{ExternalId, Outcome, Status};
 
 use super::Weak;
 use crate::collect::Entry;
@@ -134,7 +134,7 @@ fn absorb(outcome: &mut Outcome, other: Outcome) {
     merge_ids(&mut outcome.external_ids, &other.external_ids);
 }
 
-fn merge_ids(into: &mut Vec<String>, other: &[String]) {
+fn merge_ids(into: &mut Vec<ExternalId>, other: &[ExternalId]) {
     for id in other {
         if into.len() < domain::limits::EXTERNAL_IDS_MAX && !into.contains(id) {
             into.push(id.clone());

@@ -8,9 +8,10 @@ use domain::{Counts, ItemHash, Outcome, ReportSummary, Status};
 use super::known::KnownFiles;
 use super::partition::{PARTITIONS, Partitions};
 use super::parts::Spilled;
-use super::record;
+use super::record::{self, Head};
 use super::window::{LENGTH_BYTES, Window};
 use super::{Gathered, Gathering};
+use crate::attachments::Found;
 use crate::collect::FileRead;
 use crate::error::ReportError;
 use crate::merge::{self, Held, Told, Uniform, Weak};
@@ -23,22 +24,28 @@ pub(super) fn gather(mut files: Vec<FileRead>, mut partitions: Partitions) -> Re
     partitions.end_of_entries()?;
     merge::order(&mut files);
     let mut dropped = merge::dropped(&files);
-    let mut fold = Fold::new(KnownFiles::new(&files, &dropped));
+    let mut fold = Fold::new(KnownFiles::new(&files, &dropped), &mut files);
     for partition in 0..PARTITIONS {
         fold.partition(&mut partitions, partition)?;
     }
     partitions.end_of_outcomes()?;
-    let mut told = Told::default();
+    let (mut told, mut found) = (Told::default(), Found::default());
+    for (item, file, paths) in fold.given {
+        found.give(item, &files[file].name, paths);
+    }
     for (index, file) in files.into_iter().enumerate() {
+        found.left_out(file.left_out);
         told.tell(file, dropped.remove(&index), fold.weak.remove(&index));
     }
-    let (summary, told) = told.finish(fold.summary);
+    let (summary, mut told) = told.finish(fold.summary);
+    let attachments = found.finish(&mut told.warnings);
     Ok(Gathering {
         outcomes: Gathered::Spilled(Spilled::new(partitions, fold.known, fold.counts, fold.text_bytes)),
         summary,
         warnings: told.warnings,
         damage: told.damage,
         files: told.files,
+        attachments,
     })
 }
 
@@ -71,10 +78,19 @@ struct Fold {
     seen: HashMap<ItemHash, Seen, Uniform>,
     /// Of one partition only.
     runs: Vec<Run>,
+    /// Of one partition only: elements that name files.
+    naming: Vec<Head>,
+    /// Files that elements name, by the number of the report and of the element in it, until their item is known.
+    named: HashMap<(u32, u32), Vec<String>>,
+    /// Those whose item is known, with the place of their report.
+    given: Vec<(ItemHash, usize, Vec<String>)>,
 }
 
 impl Fold {
-    fn new(known: KnownFiles) -> Self {
+    fn new(known: KnownFiles, files: &mut [FileRead]) -> Self {
+        let of_file = |file: &mut FileRead| (file.id, std::mem::take(&mut file.attachments));
+        let named = files.iter_mut().map(of_file);
+        let named = named.flat_map(|(id, all)| all.into_iter().map(move |(number, paths)| ((id, number), paths)));
         Self {
             known,
             weak: HashMap::new(),
@@ -84,12 +100,16 @@ impl Fold {
             window: Window::default(),
             seen: HashMap::default(),
             runs: Vec::new(),
+            naming: Vec::new(),
+            named: named.collect(),
+            given: Vec::new(),
         }
     }
 
     fn partition(&mut self, partitions: &mut Partitions, partition: usize) -> Result<(), ReportError> {
         self.window.clear();
         let entries = self.see(partitions, partition)?;
+        self.give_single();
         let repeated: u64 =
             self.seen.values().filter(|seen| seen.entries > 1).map(|seen| u64::from(seen.entries)).sum();
         if repeated == 0 {
@@ -131,10 +151,31 @@ impl Fold {
                 let record_bytes = (LENGTH_BYTES + bytes.len()) as u32;
                 let first = Seen { entries: 0, status, flaky: head.is_flaky(), record_bytes };
                 self.seen.entry(head.hash).or_insert(first).entries += 1;
+                if !self.named.is_empty() && self.named.contains_key(&(head.file, head.number)) {
+                    self.naming.push(head);
+                }
             }
             at = end;
         }
         Ok(entries)
+    }
+
+    /// What is named belongs to this item.
+    fn give(&mut self, head: Head, item: ItemHash) {
+        if !self.named.is_empty()
+            && let Some(paths) = self.named.remove(&(head.file, head.number))
+        {
+            self.given.push((item, self.known.place(head.file), paths));
+        }
+    }
+
+    /// Of items that are there once.
+    fn give_single(&mut self) {
+        for head in std::mem::take(&mut self.naming) {
+            if self.seen.get(&head.hash).is_some_and(|seen| seen.entries == 1) {
+                self.give(head, head.hash);
+            }
+        }
     }
 
     /// Items that are there once are what their entry is.
@@ -163,27 +204,31 @@ impl Fold {
                 if !repeated && !all {
                     continue;
                 }
-                let entry = record::entry(bytes, known.comma).map_err(|_| scratch.changed())?;
+                let (source, comma) = (known.source, known.comma);
+                let entry = record::entry(bytes, comma).map_err(|_| scratch.changed())?;
                 if !repeated {
                     self.keep(partitions, head.hash, &entry.outcome)?;
                     continue;
                 }
-                let source = known.source;
                 let before = match latest.entry(head.hash) {
                     hash_map::Entry::Vacant(vacant) => {
                         vacant.insert((Held::first(source, &entry), entry.outcome));
+                        self.give(head, head.hash);
                         continue;
                     }
                     hash_map::Entry::Occupied(occupied) => occupied.into_mut(),
                 };
                 let weak = self.weak.entry(source.file).or_default();
-                match before.0.fold(&mut before.1, source, head.number, entry, weak) {
+                let own = before.0.fold(&mut before.1, source, head.number, entry, weak);
+                let item = own.as_ref().unwrap_or(&before.1).item.hash();
+                match own {
                     Some(namesake) => {
                         let done = std::mem::replace(&mut before.1, namesake);
                         self.keep(partitions, done.item.hash(), &done)?;
                     }
                     None => self.summary.repeats += 1,
                 }
+                self.give(head, item);
             }
         }
         self.runs = runs;

@@ -5,7 +5,7 @@
 //! suite, line; durations, name, message, attempts, ids. Numbers in the rest are in groups of seven bits, little end
 //! first. The file that is read back is this process's own, so nothing here has a version.
 
-use domain::{Attempt, DurationUs, ItemHash, ItemName, Outcome, Status};
+use domain::{Attempt, DurationUs, ExternalId, ItemHash, ItemName, Outcome, Status};
 
 use super::window::LENGTH_BYTES;
 use crate::collect::Entry;
@@ -62,7 +62,7 @@ pub(super) fn held_bytes(entry: &Entry) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, |text| text.capacity() + PIECE);
     let outcome = &entry.outcome;
     let attempts = outcome.attempts.iter().map(|attempt| size_of::<Attempt>() + text(&attempt.message));
-    let ids = outcome.external_ids.iter().map(|id| size_of::<String>() + id.capacity() + PIECE);
+    let ids = outcome.external_ids.iter().map(|id| size_of::<ExternalId>() + id.id().len() + PIECE);
     let name = outcome.item.encoded().len() + PIECE;
     size_of::<Entry>() + name + text(&outcome.message) + attempts.sum::<usize>() + ids.sum::<usize>()
 }
@@ -106,7 +106,7 @@ fn write(into: &mut Vec<u8>, head: Head, (suite, line): (u32, u64), outcome: &Ou
     }
     put(into, outcome.external_ids.len() as u64);
     for id in &outcome.external_ids {
-        put_bytes(into, id.as_bytes());
+        put_bytes(into, id.to_string().as_bytes());
     }
     let length = (into.len() - LENGTH_BYTES) as u32;
     into[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -189,7 +189,8 @@ fn parts(record: &[u8], head: Head, comma: bool) -> Result<(u32, u64, Outcome), 
     let count = rest.number()?;
     let attempts = (0..count).map(|_| rest.attempt()).collect::<Result<_, _>>()?;
     let count = rest.number()?;
-    let external_ids = (0..count).map(|_| rest.bytes().and_then(string)).collect::<Result<_, _>>()?;
+    let external_ids =
+        (0..count).map(|_| rest.bytes().and_then(string).map(ExternalId::from)).collect::<Result<_, _>>()?;
     let duration_us = other.filter(|_| comma).or(thousands);
     Ok((suite, line, Outcome { item, status: head.status(), duration_us, message, attempts, external_ids }))
 }
@@ -265,7 +266,7 @@ mod tests {
                     duration_us: last.duration_us,
                     message: last.message,
                     attempts,
-                    external_ids,
+                    external_ids: external_ids.into_iter().map(ExternalId::from).collect(),
                 };
                 let place = Place { document, suite: suite_number, stamp: 0, line };
                 Entry { hash: item.hash(), outcome, repeats: REPEATS[repeats], place, has_verdict: verdict, cut }

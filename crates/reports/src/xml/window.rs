@@ -123,13 +123,26 @@ impl<R: Read> Window<R> {
 
     /// Passes over everything up to and with `pattern`, keeping nothing.
     pub(super) fn skip_past(&mut self, pattern: &[u8], what: &str) -> Result<(), XmlError> {
+        self.skip_past_showing(pattern, what, |_| {})
+    }
+
+    /// As [`Window::skip_past`], and shows what is passed over before `pattern`, in pieces.
+    pub(super) fn skip_past_showing(
+        &mut self,
+        pattern: &[u8],
+        what: &str,
+        mut see: impl FnMut(&[u8]),
+    ) -> Result<(), XmlError> {
         loop {
             let text = &self.bytes[self.at..self.end];
             if let Some(at) = memmem::find(text, pattern) {
+                see(&text[..at]);
                 self.pass(at + pattern.len());
                 return Ok(());
             }
-            self.pass(text.len().saturating_sub(pattern.len() - 1));
+            let passed = text.len().saturating_sub(pattern.len() - 1);
+            see(&text[..passed]);
+            self.pass(passed);
             if !self.fill()? {
                 return Err(XmlError::Broken(format!("the file ends inside {what}")));
             }

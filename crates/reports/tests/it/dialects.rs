@@ -101,9 +101,11 @@ fn messages_are_whole_and_ids_are_found() {
     assert_eq!(read.outcomes[0].item.name(), "green");
     assert_eq!(read.outcomes[1].message.as_deref(), Some("\u{fffd}no"));
     let read = collect(&[("a", &file("external-ids.xml"))], false).unwrap();
-    let ids: Vec<Vec<&str>> =
-        read.outcomes.iter().map(|o| o.external_ids.iter().map(String::as_str).collect()).collect();
-    assert_eq!(ids, [vec!["C101"], vec!["C102"], vec!["QASE-7", "SHOP-T12"], vec!["C103", "C104", "REQ-1"]]);
+    let ids: Vec<Vec<String>> =
+        read.outcomes.iter().map(|o| o.external_ids.iter().map(ToString::to_string).collect()).collect();
+    let expected: [&[&str]; 4] =
+        [&["name:C101"], &["name:C102"], &["name:QASE-7", "name:SHOP-T12"], &["C103", "C104", "requirement:REQ-1"]];
+    assert_eq!(ids, expected);
     assert_eq!(read.outcomes[0].item.name(), "[C101] pays");
 }
 

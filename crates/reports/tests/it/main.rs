@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests and their helpers may do both")]
 #![expect(clippy::doc_markdown, reason = "JUnit is a name")]
 
+mod attachments;
 mod bad;
 mod corpus;
 mod dialects;

@@ -2,8 +2,10 @@
 //! they hold no rule. Must not write but through the door.
 
 pub(crate) mod attach;
+pub(crate) mod forwards;
 pub(crate) mod health;
 pub(crate) mod items;
+pub(crate) mod metrics;
 pub(crate) mod projects;
 pub(crate) mod pushes;
 pub(crate) mod rounds;

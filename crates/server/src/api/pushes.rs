@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use store::{Answer, Promotion};
 
 use super::staged::fenced;
-use super::{JSON, found};
+use super::{JSON, forwards, found, json};
 use crate::headers;
 use crate::ingest::{self, Held};
 use crate::params::Params;
@@ -74,10 +74,13 @@ pub(crate) async fn promote(
     Ok(accepted(&app.door.promote(promotion).await?, None))
 }
 
-/// `GET …/pushes/{push}`: revisions and deliveries.
+/// `GET …/pushes/{push}`: revisions, deliveries and forwards.
 pub(crate) async fn show(State(app): State<Arc<App>>, segments: Segments, params: Params) -> Result<Response, Failure> {
     params.finish()?;
-    found(app.store.push(&segments.project()?, segments.push()?).await)
+    let (project, push) = (segments.project()?, segments.push()?);
+    let mut report = app.store.push(&project, push).await??;
+    report.forwards = forwards::beside(&app, &project, push).await?;
+    json(&report)
 }
 
 /// `GET …/pushes/{push}/differences/{n}`: item by item.

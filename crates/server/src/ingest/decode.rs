@@ -56,7 +56,7 @@ pub(super) fn weight(outcomes: &Outcomes) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let of = |outcome: &Outcome| {
         let attempts: usize = outcome.attempts.iter().map(|a| size_of::<Attempt>() + text(&a.message)).sum();
-        let ids: usize = outcome.external_ids.iter().map(|id| size_of::<String>() + id.len()).sum();
+        let ids: usize = outcome.external_ids.iter().map(|id| size_of_val(id) + id.text_bytes()).sum();
         let own = size_of::<Outcome>() + size_of::<ItemHash>();
         own + outcome.item.encoded().len() + text(&outcome.message) + attempts + ids
     };

@@ -1,6 +1,7 @@
 //! The API described for machines: one entry per route of `router.rs`, and a test that neither has one more. Written by
 //! hand, as it is a promise to others and not a by-product. Must not describe what is not routed.
 
+mod forwards;
 mod operations;
 mod parameters;
 mod schemas;
@@ -62,7 +63,8 @@ fn describe(operation: &Operation) -> Value {
     let headers: Map<String, Value> = headers.iter().map(|name| ((*name).to_owned(), refer("headers", name))).collect();
     let mut responses = schemas::responses_for(problems.iter().chain(EVERYWHERE).copied());
     for (status, schema) in [Some(answer), also.as_ref()].into_iter().flatten() {
-        let content = json!({ "application/json": { "schema": schema } });
+        let media = schema["contentMediaType"].as_str().unwrap_or("application/json");
+        let content = json!({ media: { "schema": schema } });
         let good = json!({ "description": "Done.", "headers": headers, "content": content });
         responses.insert(status.to_string(), good);
     }

@@ -4,7 +4,7 @@ use domain::wire::PUSH_MEDIA_TYPE;
 use serde_json::{Value, json};
 
 use super::schemas::{list, schema};
-use super::{Operation, staged};
+use super::{Operation, forwards, staged};
 
 const READ: &[&str] = &["parameter-malformed", "unknown-project", "not-found", "store-unavailable"];
 const RECEIPT_HEADERS: &[&str] = &[
@@ -81,6 +81,7 @@ pub(super) fn all() -> Vec<Operation> {
     all.extend(readings());
     all.extend(rounds());
     all.extend(items());
+    all.extend(forwards::operations());
     all.extend(health());
     all
 }
@@ -163,7 +164,7 @@ fn promote() -> Operation {
     }
 }
 
-fn reading(
+pub(super) fn reading(
     path: &'static str,
     id: &'static str,
     summary: &'static str,
@@ -197,7 +198,7 @@ fn readings() -> Vec<Operation> {
         reading(
             "/api/v1/projects/{project}/pushes/{push}",
             "push",
-            "A push with its revisions and every delivery.",
+            "A push with its revisions, every delivery, and how far it is at the targets that the server hands it on to.",
             &["project", "push"],
             schema("PushReport"),
         ),
@@ -311,6 +312,7 @@ fn health() -> Vec<Operation> {
             object(),
             &["store-unavailable"],
         ),
+        forwards::metrics(),
         open("/openapi.json", "openapi", "This document.", object(), &[]),
     ]
 }

@@ -3,6 +3,7 @@
 use domain::wire::names;
 use serde_json::{Map, Value, json};
 
+use super::forwards;
 use super::schemas::list;
 
 fn text() -> Value {
@@ -92,6 +93,7 @@ fn queries() -> Vec<Parameter> {
     let status = json!({ "type": "string", "enum": ["passed", "failed", "errored", "skipped"] });
     let sort = one_of(&["name", "duration", "status"], "name");
     let limit = json!({ "type": "integer", "minimum": 1, "maximum": domain::limits::PAGE_ITEMS_MAX, "default": 100 });
+    let most = json!({ "type": "integer", "minimum": 1, "maximum": domain::limits::PAGE_ITEMS_MAX, "default": domain::limits::PAGE_ITEMS_MAX });
     vec![
         ("key", "query", "key", text(), true, "The key to look for."),
         ("revision", "query", "revision", whole(), false, "A revision, from 1."),
@@ -104,6 +106,9 @@ fn queries() -> Vec<Parameter> {
         ("sort", "query", "sort", sort, false, "The order."),
         ("cursor", "query", "cursor", text(), false, "What the page before gave as next."),
         ("limit", "query", "limit", limit, false, "Items a page."),
+        ("target", "query", "target", text(), false, "Only at this target."),
+        ("state", "query", "state", forwards::state(), false, "Only in this state; what waits is planned."),
+        ("forwards-limit", "query", "limit", most, false, "How many."),
     ]
 }
 

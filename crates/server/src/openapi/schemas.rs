@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::ProblemCode;
 use serde_json::{Map, Value, json};
 
-use super::staged;
+use super::{forwards, staged};
 
 /// A reference to a shape.
 pub(super) fn schema(name: &str) -> Value {
@@ -61,14 +61,14 @@ fn variant() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "string" } })
 }
 
-fn nullable(mut of: Value) -> Value {
+pub(super) fn nullable(mut of: Value) -> Value {
     of["type"] = json!([of["type"], "null"]);
     of
 }
 
 /// All shapes by name.
 pub(super) fn schemas() -> Map<String, Value> {
-    let all = [outcomes(), receipts(), staged::schemas(), readings(), items(), problems()];
+    let all = [outcomes(), receipts(), staged::schemas(), readings(), items(), forwards::schemas(), problems()];
     all.into_iter().flatten().map(|(name, schema)| (name.to_owned(), schema)).collect()
 }
 
@@ -200,6 +200,7 @@ fn readings() -> Schemas {
         ("commit?", text()),
         ("revisions", list(schema("RevisionReport"))),
         ("log", list(schema("DeliveryReport"))),
+        ("forwards?", list(schema("ForwardReport"))),
     ];
     vec![
         ("PushState", words(&["recorded", "revised", "kept", "contested"])),

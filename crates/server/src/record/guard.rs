@@ -2,7 +2,7 @@
 //! them was made by somebody else, and cutting it here would change its content. Must not look anything up.
 
 use domain::manifest::ManifestError;
-use domain::{Manifest, Outcome, Outcomes, Problem, ProblemCode, Push, limits};
+use domain::{ExternalId, Manifest, Outcome, Outcomes, Problem, ProblemCode, Push, limits};
 use store::Chunk;
 
 /// What passes a bound, as far as it is listed.
@@ -25,7 +25,7 @@ impl Beyond {
         let message = outcome.message.as_ref().map_or(0, String::len);
         let longest = outcome.attempts.iter().filter_map(|a| a.message.as_ref().map(String::len)).max();
         let text = message.max(longest.unwrap_or(0));
-        let id = outcome.external_ids.iter().map(String::len).max().unwrap_or(0);
+        let id = outcome.external_ids.iter().map(ExternalId::text_bytes).max().unwrap_or(0);
         for (size, limit, what) in [
             (text, limits::TEXT_BYTES_MAX, "octets of a message of"),
             (outcome.attempts.len(), limits::ATTEMPTS_MAX, "attempts of"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use server::{BodyLimits, ServeConfig, ServeError, serve};
+use server::{BodyLimits, ForwardTerms, ServeConfig, ServeError, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -122,7 +122,14 @@ async fn bytes_that_were_held_are_given_back() {
 #[tokio::test]
 async fn only_loopback_without_being_told() {
     let listen = "0.0.0.0:0".parse().unwrap();
-    let config = |open| ServeConfig { listen, store: memory(), open, limits: BodyLimits::default() };
+    let config = |open| ServeConfig {
+        listen,
+        store: memory(),
+        open,
+        limits: BodyLimits::default(),
+        forwards: Vec::new(),
+        forward_terms: ForwardTerms::default(),
+    };
     let refused = serve(config(false), |_| panic!("it must not listen"), async {}).await;
     let Err(error @ ServeError::Exposed { .. }) = refused else { panic!("{refused:?}") };
     assert!(error.to_string().contains("--open"), "{error}");

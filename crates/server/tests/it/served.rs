@@ -1,21 +1,24 @@
 //! A server on a free port over a fresh store, and pushes to send to it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use domain::intent::{Intent, IntentState};
+use domain::forwarding::{ForwardRule, TargetPlace};
+use domain::intent::{Intent, IntentId, IntentState};
 use domain::listing::{
-    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, ItemPage, ItemQuery, PushReport, UnseenItem,
+    CycleReport, CycleSummary, DifferenceReport, HistoryEntry, IntentReport, ItemPage, ItemQuery, PushReport,
+    UnseenItem,
 };
 use domain::marker::WriteId;
 use domain::round::RoundChoice;
 use domain::{CycleName, ItemHash, Manifest, ProjectId, Push, PushId};
-use server::{BodyLimits, ServeConfig, ServeError, serve};
+use server::{BodyLimits, ForwardTerms, ServeConfig, ServeError, serve};
 use store::{
-    Advanced, Begun, Cancelled, Chunk, Collected, Committed, Damage, EpochOf, Found, IntentQuery, Ledger, Lifetime,
-    Now, Promoted, Promotion, Put, Recorded, RoundAction, StagingReport, Store, StoreError,
+    Advanced, Begun, Bound, Cancelled, Chunk, Collected, Committed, Damage, DueSweep, Ended, EpochOf, ForwardTotals,
+    Forwards, ForwardsOf, Found, IntentQuery, Ledger, Lifetime, Now, Places, Promoted, Promotion, PushLoad, Put,
+    Recorded, RoundAction, StagingReport, Store, StoreError, Waiting, WaitingQuery,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -47,7 +50,14 @@ impl Served {
         let (ready, address) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = ServeConfig { listen, store: Arc::clone(&store), open: false, limits };
+        let config = ServeConfig {
+            listen,
+            store: Arc::clone(&store),
+            open: false,
+            limits,
+            forwards: Vec::new(),
+            forward_terms: ForwardTerms::default(),
+        };
         let task =
             tokio::spawn(serve(config, move |address| ready.send(address).expect("somebody waits"), async move {
                 drop(stopped.await);
@@ -145,6 +155,21 @@ impl Faulty {
 }
 
 #[async_trait]
+impl Places for Faulty {
+    async fn place(&self, target: &str) -> Result<Option<TargetPlace>, StoreError> {
+        self.inner.place(target).await
+    }
+
+    async fn bind_place(&self, target: &str, turn: u64, place: TargetPlace) -> Result<Bound, StoreError> {
+        self.meet(self.inner.bind_place(target, turn, place)).await
+    }
+
+    async fn move_place(&self, target: &str, turn: u64, place: TargetPlace) -> Result<bool, StoreError> {
+        self.meet(self.inner.move_place(target, turn, place)).await
+    }
+}
+
+#[async_trait]
 impl Ledger for Faulty {
     async fn next_turn(&self, target: &str) -> Result<u64, StoreError> {
         self.meet(self.inner.next_turn(target)).await
@@ -163,6 +188,10 @@ impl Ledger for Faulty {
         self.inner.intents(query).await
     }
 
+    async fn intent_reports(&self, query: IntentQuery) -> Result<Vec<IntentReport>, StoreError> {
+        self.inner.intent_reports(query).await
+    }
+
     async fn advance_intent(&self, turn: u64, from: IntentState, intent: Intent) -> Result<Advanced, StoreError> {
         self.meet(self.inner.advance_intent(turn, from, intent)).await
     }
@@ -179,6 +208,67 @@ impl Ledger for Faulty {
         cycle: Option<String>,
     ) -> Result<bool, StoreError> {
         self.meet(self.inner.keep_cycle_there(target, turn, id, cycle)).await
+    }
+}
+
+#[async_trait]
+impl Forwards for Faulty {
+    fn set_forward_rules(&self, rules: Vec<ForwardRule>) {
+        self.inner.set_forward_rules(rules);
+    }
+
+    async fn take_lease(
+        &self,
+        target: &str,
+        holder: &str,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> Result<Option<u64>, StoreError> {
+        self.meet(self.inner.take_lease(target, holder, now_ms, until_ms)).await
+    }
+
+    async fn keep_lease(&self, target: &str, turn: u64, until_ms: u64) -> Result<bool, StoreError> {
+        self.meet(self.inner.keep_lease(target, turn, until_ms)).await
+    }
+
+    async fn end_lease(&self, target: &str, turn: u64) -> Result<(), StoreError> {
+        self.meet(self.inner.end_lease(target, turn)).await
+    }
+
+    async fn next_waiting(&self, target: &str, now_ms: u64) -> Result<Option<Waiting>, StoreError> {
+        self.inner.next_waiting(target, now_ms).await
+    }
+
+    async fn put_off(&self, turn: u64, waiting: &Waiting, due_ms: u64, cause: &str) -> Result<bool, StoreError> {
+        self.meet(self.inner.put_off(turn, waiting, due_ms, cause)).await
+    }
+
+    async fn end_waiting(&self, turn: u64, waiting: &Waiting, ended: Ended) -> Result<bool, StoreError> {
+        self.meet(self.inner.end_waiting(turn, waiting, ended)).await
+    }
+
+    async fn waiting(&self, query: WaitingQuery) -> Result<Vec<Waiting>, StoreError> {
+        self.inner.waiting(query).await
+    }
+
+    async fn push_load(&self, project: &ProjectId, push: PushId) -> Found<PushLoad> {
+        self.inner.push_load(project, push).await
+    }
+
+    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
+        self.inner.due_sweeps(target, now_ms, limit).await
+    }
+
+    async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {
+        self.meet(self.inner.swept(target, turn, ids, number)).await
+    }
+
+    async fn forwards_of(&self, project: &ProjectId, push: PushId) -> Found<ForwardsOf> {
+        self.inner.forwards_of(project, push).await
+    }
+
+    async fn forward_totals(&self) -> Result<BTreeMap<String, ForwardTotals>, StoreError> {
+        self.inner.forward_totals().await
     }
 }
 

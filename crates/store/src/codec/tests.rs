@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Attempt, Digest, DurationUs, ItemHash, ItemName, Outcome, Outcomes, Status};
+use domain::{Attempt, Digest, DurationUs, ExternalId, ItemHash, ItemName, Outcome, Outcomes, Status};
 use proptest::prelude::*;
 
 use super::*;
@@ -43,7 +43,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
             duration_us,
             message,
             attempts,
-            external_ids,
+            external_ids: external_ids.into_iter().map(ExternalId::from).collect(),
         },
     )
 }

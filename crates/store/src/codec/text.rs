@@ -1,6 +1,6 @@
 //! Messages, attempts and external ids of a block. Must not know where large texts lie, only their digests.
 
-use domain::{Attempt, Digest, Outcome, Status};
+use domain::{Attempt, Digest, ExternalId, Outcome, Status};
 
 use super::block::{HAS_TEXT, duration_of, value_of};
 use super::cursor::{Cursor, put_varint};
@@ -18,7 +18,7 @@ pub(crate) struct Texts {
     /// Attempts before it.
     pub(crate) attempts: Vec<Attempt>,
     /// Ids in other systems.
-    pub(crate) external_ids: Vec<String>,
+    pub(crate) external_ids: Vec<ExternalId>,
 }
 
 /// True if an outcome has an entry in the texts.
@@ -46,6 +46,7 @@ pub(crate) fn pack_texts(outcomes: &[Outcome], packer: &mut Packer) -> Vec<u8> {
         if !outcome.external_ids.is_empty() {
             put_varint(outcome.external_ids.len() as u64, &mut plain);
             for id in &outcome.external_ids {
+                let id = id.to_string();
                 put_varint(id.len() as u64, &mut plain);
                 plain.extend_from_slice(id.as_bytes());
             }
@@ -133,7 +134,7 @@ impl Entry<'_> {
             let message = message.map(|m| m.resolve(large)).transpose()?;
             texts.attempts.push(Attempt { status, duration_us: duration_of(value), message });
         }
-        texts.external_ids = self.external_ids.into_iter().map(str::to_owned).collect();
+        texts.external_ids = self.external_ids.into_iter().map(|id| ExternalId::from(id.to_owned())).collect();
         Ok(texts)
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::limits::EPOCH_IDLE_MS;
 use domain::protocol::{DifferenceClass, Refusal};
-use domain::{Digest, Epoch, OnDifference, Outcomes};
+use domain::{Digest, Epoch, ExternalId, OnDifference, Outcomes};
 
 use super::Make;
 use super::build::{
@@ -306,7 +306,7 @@ pub async fn everything_of_a_staged_outcome_comes_back(make: Make<'_>) {
     let mut list = outcomes(&forty('*')).as_slice().to_vec();
     for (at, outcome) in list.iter_mut().enumerate() {
         outcome.message = Some(format!("message {at} {}", "x".repeat(at * 500)));
-        outcome.external_ids = vec![format!("C{at}")];
+        outcome.external_ids = vec![ExternalId::from(format!("C{at}"))];
     }
     let content = Outcomes::from_unordered(list.clone()).expect("one outcome an item");
     let build: Build = push("").holds(content);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::CycleName;
 use domain::intent::{Flag, Intent, IntentId, IntentState, RefusedItem};
+use domain::listing::IntentReport;
 use domain::marker::WriteId;
 
 use super::Make;
@@ -44,10 +45,11 @@ pub async fn everything_of_an_intent_comes_back(make: Make<'_>) {
         id: IntentId(u128::MAX - 1),
         sends: 3,
         sent_ms: Some(AT_MS + 7),
+        seen_ms: Some(AT_MS + 8),
         cycle_there: Some("Zyklus \"ü\"".to_owned()),
         flags: Flag::ALL.into_iter().collect(),
         cause: Some("it broke\nover 'two' lines".to_owned()),
-        refused: vec![RefusedItem { item: "suite › a".to_owned(), why: "no case \\ there".to_owned() }],
+        refused: vec![RefusedItem::new("suite › a", "no case \\ there")],
         body: (0..=255).collect(),
         ..intent(9)
     };
@@ -153,10 +155,11 @@ pub async fn a_step_leaves_what_was_planned(make: Make<'_>) {
         sends: 4,
         changed_ms: AT_MS + 9,
         sent_ms: Some(AT_MS + 8),
+        seen_ms: Some(AT_MS + 9),
         cycle_there: Some("12".to_owned()),
         flags: BTreeSet::from([Flag::Partial, Flag::AtMostOnce]),
         cause: Some("no answer".to_owned()),
-        refused: vec![RefusedItem { item: "a".to_owned(), why: "no such case".to_owned() }],
+        refused: vec![RefusedItem::new("a", "no such case")],
         ..intent(0)
     };
     let otherwise = Intent { number: 5, cases: 9, planned_ms: 1, body: b"other".to_vec(), ..step.clone() };
@@ -191,14 +194,15 @@ pub async fn intents_are_found_by_what_they_are(make: Make<'_>) {
     let turn = turn(&store).await;
     let cycle = CycleName::parse("pr-17").expect("a cycle");
     let other = domain::ProjectId::parse("other").expect("a project");
+    let key = |text| domain::PushKey::parse(text).expect("a key");
     let mine = vec![
         intent(0),
-        Intent { state: IntentState::Acked, changed_ms: AT_MS + 10, ..intent(1) },
+        Intent { state: IntentState::Acked, changed_ms: AT_MS + 10, cycle_there: Some("7".to_owned()), ..intent(1) },
         Intent { state: IntentState::Unknown, changed_ms: AT_MS + 20, cycle: cycle.clone(), ..intent(2) },
-        Intent { state: IntentState::Parked, project: other.clone(), ..intent(3) },
+        Intent { state: IntentState::Parked, project: other.clone(), key: key("other"), ..intent(3) },
     ];
     plan(&store, turn, mine).await;
-    let elsewhere = Intent { target: "elsewhere".to_owned(), ..intent(4) };
+    let elsewhere = Intent { target: "elsewhere".to_owned(), cycle_there: Some("7".to_owned()), ..intent(4) };
     let second = store.next_turn("elsewhere").await.expect("works");
     store.plan_intents("elsewhere", second, vec![elsewhere]).await.expect("works").expect("not fenced");
     let base = IntentQuery::default;
@@ -206,6 +210,8 @@ pub async fn intents_are_found_by_what_they_are(make: Make<'_>) {
     let there = Some("there".to_owned());
     let cases = [
         (base(), vec![0, 1, 2, 3, 4]),
+        (IntentQuery { ids: vec![intent(3).id, intent(9).id, intent(1).id], ..base() }, vec![1, 3]),
+        (IntentQuery { ids: vec![intent(3).id], target: Some("elsewhere".to_owned()), ..base() }, vec![]),
         (IntentQuery { target: there.clone(), ..base() }, vec![0, 1, 2, 3]),
         (IntentQuery { target: Some("nowhere".to_owned()), ..base() }, vec![]),
         (states(&[IntentState::Planned]), vec![0, 4]),
@@ -215,12 +221,45 @@ pub async fn intents_are_found_by_what_they_are(make: Make<'_>) {
         (IntentQuery { project: Some(other), ..base() }, vec![3]),
         (IntentQuery { cycle: Some(cycle), ..base() }, vec![2]),
         (IntentQuery { project: Some(shop()), cycle: Some(main_cycle()), ..base() }, vec![0, 1, 4]),
+        (IntentQuery { key: Some(key("k")), ..base() }, vec![0, 1, 2, 4]),
+        (IntentQuery { project: Some(shop()), key: Some(key("other")), ..base() }, vec![]),
+        (IntentQuery { cycle_there: Some("7".to_owned()), ..base() }, vec![1, 4]),
+        (IntentQuery { target: there.clone(), cycle_there: Some("7".to_owned()), ..base() }, vec![1]),
         (IntentQuery { changed_before_ms: Some(AT_MS + 10), ..base() }, vec![0, 3, 4]),
         (IntentQuery { changed_before_ms: Some(AT_MS + 11), target: there, limit: Some(2), ..base() }, vec![0, 1]),
         (IntentQuery { changed_before_ms: Some(0), ..base() }, vec![]),
     ];
     for (query, expected) in cases {
         assert_eq!(numbers(&store, query.clone()).await, expected, "{query:?}");
+    }
+}
+
+/// In doubt is what may be written, and what a flag says is wrong; not once a person has looked.
+pub async fn what_is_in_doubt_is_found_apart_from_the_rest(make: Make<'_>) {
+    let store = make();
+    let turn = turn(&store).await;
+    let with = |number, state, flags: &[Flag]| Intent {
+        state,
+        flags: flags.iter().copied().collect(),
+        refused: vec![RefusedItem::new("a", "no such case")],
+        ..intent(number)
+    };
+    let states = (0..).zip(IntentState::ALL).flat_map(|(number, state)| {
+        [with(number, state, &[]), with(number + 10, state, &[Flag::GivenUp, Flag::Vanished])]
+    });
+    let flags = (20..).zip(Flag::ALL).map(|(number, flag)| with(number, IntentState::Acked, &[Flag::Stale, flag]));
+    let planned: Vec<Intent> = states.chain(flags).collect();
+    plan(&store, turn, planned.clone()).await;
+    for in_doubt in [true, false] {
+        let mut expected: Vec<Intent> =
+            planned.iter().filter(|intent| intent.is_in_doubt() == in_doubt).cloned().collect();
+        expected.sort_by_key(|intent| intent.number);
+        assert!(expected.len() > 10, "{}", expected.len());
+        let query = IntentQuery { in_doubt: Some(in_doubt), ..IntentQuery::default() };
+        assert_eq!(store.intents(query.clone()).await.expect("works"), expected);
+        // Who only lists is told the same.
+        let listed: Vec<IntentReport> = expected.into_iter().map(IntentReport::from).collect();
+        assert_eq!(store.intent_reports(query).await.expect("works"), listed);
     }
 }
 

@@ -11,10 +11,13 @@ pub mod cancels;
 pub mod commits;
 pub mod counting;
 pub mod deletion;
+pub mod leases;
 pub mod ledger;
 pub mod listing;
+pub mod loads;
 pub mod one_shots;
 pub mod overlays;
+pub mod places;
 pub mod promotion;
 pub mod puts;
 pub mod recording;
@@ -22,7 +25,9 @@ pub mod refusals;
 pub mod rounds;
 pub mod staged_races;
 pub mod staged_reruns;
+pub mod sweeps;
 pub mod together;
+pub mod waits;
 
 use std::sync::Arc;
 
@@ -178,10 +183,33 @@ macro_rules! for_each_conformance_test {
             ledger::a_step_leaves_what_was_planned,
             ledger::intents_come_oldest_first,
             ledger::intents_are_found_by_what_they_are,
+            ledger::what_is_in_doubt_is_found_apart_from_the_rest,
             ledger::a_cycle_there_is_kept_and_forgotten,
+            places::a_ledger_stands_for_its_first_place_until_it_is_moved,
+            places::places_of_targets_are_apart,
+            places::an_overtaken_turn_keeps_no_place,
             ledger::of_many_at_once_one_takes_a_step,
             ledger::turns_taken_at_once_are_all_different,
             ledger::a_dropped_round_leaves_what_was_forwarded,
+            waits::a_push_waits_for_every_target_that_takes_it,
+            waits::whatever_changes_what_counts_waits_once,
+            waits::a_repeat_and_what_is_refused_make_nothing_wait,
+            waits::what_is_kept_beside_waits_only_with_items_of_its_own,
+            waits::the_oldest_that_is_due_comes_next,
+            waits::an_end_takes_older_waits_of_the_push_along,
+            waits::a_dropped_round_ends_what_waits,
+            leases::a_second_holder_waits_until_the_lease_ends,
+            leases::a_clock_that_went_back_holds_nobody_up_for_longer_than_a_lease,
+            leases::a_turn_taken_without_a_lease_ends_it,
+            leases::an_overtaken_holder_writes_nothing,
+            leases::of_many_at_once_one_holds_a_target,
+            loads::a_load_is_what_counts,
+            loads::a_staged_load_is_what_counts,
+            loads::a_load_of_nothing_is_absent,
+            loads::everything_of_a_push_is_found_together,
+            sweeps::what_settled_is_due_after_an_hour_and_after_a_day,
+            sweeps::a_change_of_state_is_swept_anew,
+            sweeps::forwarding_is_told_in_numbers,
         }
     };
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::protocol::{DifferenceClass, Doubt};
 use domain::receipt::ReceiptResult;
-use domain::{Attempt, DurationUs, Outcome, Outcomes, Status};
+use domain::{Attempt, DurationUs, ExternalId, Outcome, Outcomes, Status};
 
 use super::Make;
 use super::build::{after, cycle, item, outcomes, page, push, query, receipt, shop, sound, words};
@@ -114,7 +114,7 @@ pub async fn everything_of_an_outcome_comes_back(make: Make<'_>) {
         duration_us: Some(DurationUs(1_234_567)),
         message: Some(large.clone()),
         attempts: vec![attempt(None), attempt(Some("short")), attempt(Some(&large))],
-        external_ids: vec!["C1".to_owned(), "KEY-T2".to_owned()],
+        external_ids: ["C1", "requirement:KEY-T2"].map(|id| ExternalId::from(id.to_owned())).to_vec(),
     };
     let bare = Outcome {
         item: item("bare"),

@@ -12,7 +12,7 @@ use domain::{ItemHash, ItemName, Outcomes, Place, Push, PushId, Sender};
 
 use super::model::{Key, Recording, Revision, Round, World};
 use crate::receipts::{self, Parts};
-use crate::{Answer, Recorded, RecordedAt, Refused, StoreError};
+use crate::{Answer, Now, Recorded, RecordedAt, Refused, StoreError};
 
 /// Something that can't be.
 pub(super) fn broken(what: &str) -> StoreError {
@@ -53,16 +53,25 @@ impl<'a> Content<'a> {
 pub(super) fn carry_out(
     world: &mut World,
     push: &Arc<Push>,
-    at: &RecordedAt,
+    now: &Now,
     decision: Decision,
 ) -> Result<Recorded, StoreError> {
+    let at = &now.at;
     match decision {
-        Decision::Record => first(world, push, at).map(Recorded::Accepted),
+        Decision::Record => {
+            let answer = first(world, push, at)?;
+            world.forwards.wait((&push.place, &push.key), answer.revision, now.ms);
+            Ok(Recorded::Accepted(answer))
+        }
         Decision::Replay { revision, class, doubts } => {
             replay(world, push, at, (revision, class, doubts)).map(Recorded::Accepted)
         }
         Decision::Overlay { kind, difference, .. } => {
-            overlay(world, push, at, (kind, difference)).map(Recorded::Accepted)
+            let answer = overlay(world, push, at, (kind, difference))?;
+            if difference.changes_what_counts(kind) {
+                world.forwards.wait((&push.place, &push.key), answer.revision, now.ms);
+            }
+            Ok(Recorded::Accepted(answer))
         }
         Decision::Refuse { refusal, contest } => Ok(Recorded::Refused(refuse(world, push, at, (refusal, contest)))),
         Decision::Undecided => Err(broken("undecided with all outcomes at hand")),

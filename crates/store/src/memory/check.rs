@@ -25,6 +25,13 @@ pub(super) fn check(world: &World) -> Vec<Damage> {
             check_push(push, &mut damage);
         }
     }
+    for row in world.forwards.open() {
+        let recording = world.recording(&(row.project.clone(), row.push));
+        if recording.is_none_or(|recording| recording.revisions.len() < row.revision as usize) {
+            let what = format!("its push, as of revision {}, is missing", row.revision);
+            found.push(Damage { kind: "orphan-waiting", place: format!("waiting {}", row.id), what });
+        }
+    }
     for (key, stages) in &world.stages {
         let revisions = world.recording(key).map_or(0, |recording| recording.revisions.len());
         if let Some(what) = stages.contradiction(revisions) {

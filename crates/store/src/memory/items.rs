@@ -6,7 +6,7 @@ use domain::listing::{HistoryEntry, ItemPage, ItemQuery, ItemReport, ItemSort};
 use domain::receipt::ItemHashText;
 use domain::round::{RoundChoice, RoundFacts, choose, listing_order};
 use domain::verdict::{Claim, Light, RevisionKind};
-use domain::{Attempt, CycleName, DurationUs, ItemHash, ProjectId, Variant};
+use domain::{Attempt, CycleName, DurationUs, ItemHash, Outcome, ProjectId, Variant};
 
 use super::model::{Project, Recording, Table, Winner, World, best};
 use super::read::project;
@@ -66,8 +66,8 @@ fn executions(push: &Recording, item: ItemHash) -> Vec<usize> {
     counting
 }
 
-fn report(item: ItemHash, variant: &Variant, winner: &Winner<'_>) -> Option<ItemReport> {
-    let push = winner.push;
+/// What an item did in a push: the execution that counts, and every earlier one as an attempt.
+fn outcome(push: &Recording, item: ItemHash) -> Option<Outcome> {
     let mut executions = executions(push, item);
     let mut last = push.outcome(executions.pop()?, item)?.clone();
     let mut attempts: Vec<Attempt> = Vec::new();
@@ -76,6 +76,17 @@ fn report(item: ItemHash, variant: &Variant, winner: &Winner<'_>) -> Option<Item
         attempts.push(outcome.as_attempt());
     }
     last.prepend_attempts(attempts);
+    Some(last)
+}
+
+/// All that counts of a push, by itself.
+pub(super) fn outcomes(push: &Recording) -> Vec<Outcome> {
+    push.current().hashes.into_iter().filter_map(|item| outcome(push, item)).collect()
+}
+
+fn report(item: ItemHash, variant: &Variant, winner: &Winner<'_>) -> Option<ItemReport> {
+    let push = winner.push;
+    let last = outcome(push, item)?;
     let light = winner.claim.light;
     Some(ItemReport {
         hash: ItemHashText(item),

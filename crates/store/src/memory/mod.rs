@@ -3,9 +3,11 @@
 
 mod carry;
 mod check;
+mod forwards;
 mod items;
 mod ledger;
 mod model;
+mod places;
 mod promote;
 mod read;
 mod record;
@@ -77,7 +79,7 @@ impl Store for MemoryStore {
     }
 
     async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError> {
-        promote::promote(&mut self.world(), &promotion, &now.at)
+        promote::promote(&mut self.world(), &promotion, &now)
     }
 
     async fn set_round(

@@ -12,6 +12,7 @@ use domain::{
     Push, PushId, PushKey, Receipt, RoundId, RunId, Sender, Variant, WorkflowName,
 };
 
+use super::forwards;
 use super::ledger::Kept;
 use super::stage::Stages;
 use crate::{Absent, RecordedAt, Stored};
@@ -32,6 +33,8 @@ pub(super) struct World {
     pub(super) rounds: u64,
     /// What forwarders keep. No deletion reaches it.
     pub(super) ledger: Kept,
+    /// What is to be forwarded.
+    pub(super) forwards: forwards::Kept,
 }
 
 impl World {

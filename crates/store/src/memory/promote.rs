@@ -8,10 +8,10 @@ use domain::verdict::RevisionKind;
 use super::carry::{self, Content, answer, entry, revision, round_of};
 use super::model::{Recording, Revision, World};
 use crate::receipts;
-use crate::{Answer, Promoted, Promotion, RecordedAt, StoreError};
+use crate::{Answer, Now, Promoted, Promotion, RecordedAt, StoreError};
 
 /// Runs one promotion.
-pub(super) fn promote(world: &mut World, promotion: &Promotion, at: &RecordedAt) -> Result<Promoted, StoreError> {
+pub(super) fn promote(world: &mut World, promotion: &Promotion, now: &Now) -> Result<Promoted, StoreError> {
     let key = (promotion.project.clone(), promotion.push);
     let Some(recording) = world.recording(&key) else { return Ok(Promoted::UnknownPush) };
     if let Some(repeated) = repeated(world, promotion)? {
@@ -33,7 +33,9 @@ pub(super) fn promote(world: &mut World, promotion: &Promotion, at: &RecordedAt)
     let place = recording.place.clone();
     let late = round_of(world, &place).is_some_and(|round| round.closed);
     let Some(recording) = world.recording_mut(&key) else { return Ok(Promoted::UnknownPush) };
-    let answer = carry_out(recording, promotion, at, (of, late))?;
+    let answer = carry_out(recording, promotion, &now.at, (of, late))?;
+    let pushed = recording.key.clone();
+    world.forwards.wait((&place, &pushed), answer.revision, now.ms);
     if let Some(project) = world.projects.get_mut(&promotion.project) {
         project.promotions.insert(promotion.key.clone(), (promotion.push, answer.revision));
     }

@@ -157,7 +157,7 @@ pub(super) fn not_seen_since(world: &World, name: &ProjectId, cycle: &CycleName)
     Ok(found)
 }
 
-fn recording<'a>(world: &'a World, name: &ProjectId, push: PushId) -> Result<&'a Recording, Absent> {
+pub(super) fn recording<'a>(world: &'a World, name: &ProjectId, push: PushId) -> Result<&'a Recording, Absent> {
     project(world, name)?.pushes.get(&push).ok_or(Absent::Push)
 }
 
@@ -182,6 +182,7 @@ pub(super) fn push(world: &World, name: &ProjectId, push: PushId) -> Result<Push
         commit: recording.commit.clone(),
         revisions: recording.revisions.iter().map(revision).collect(),
         log: recording.log.iter().map(|(entry, _)| entry.clone()).collect(),
+        forwards: Vec::new(),
     })
 }
 

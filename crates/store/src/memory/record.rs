@@ -75,11 +75,11 @@ pub(super) fn record(world: &mut World, push: &Arc<Push>, now: &Now) -> Result<R
     let key = key_of(push);
     let decision = decided_whole(world, &key, push);
     if !matches!(decision, Decision::Record | Decision::Overlay { .. }) {
-        return carry_out(world, push, &now.at, decision);
+        return carry_out(world, push, now, decision);
     }
     match stage::one_shot(world, &key, push, now) {
         OneShotDecision::Record { ends } => {
-            let recorded = carry_out(world, push, &now.at, decision)?;
+            let recorded = carry_out(world, push, now, decision)?;
             if let (Some((epoch, ending)), Recorded::Accepted(answer)) = (ends, &recorded) {
                 stage::ended_by(world, &key, (epoch, ending), answer.revision);
             }

@@ -59,6 +59,7 @@ pub(super) fn drop_round(world: &mut World, name: &ProjectId, cycle: &CycleName,
     }
     for push in &dropped {
         let key = (name.clone(), *push);
+        world.forwards.drop_push(&key);
         world.stages.remove(&key);
         world.open.remove(&key);
     }

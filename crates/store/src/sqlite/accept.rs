@@ -15,6 +15,7 @@ use super::mutants;
 use super::points::Tx;
 use super::prepare::Prepared;
 use super::rows::{self, pack_counts};
+use super::waiting;
 use super::write::{self, Logged, RevisionColumns, RevisionOf};
 use crate::receipts::{self, Parts};
 use crate::{Answer, Refused, StoreError};
@@ -74,6 +75,7 @@ pub(super) fn first(
     let revision = RevisionOf { project, push, number: 1, kind };
     link(tx, of, &revision, content, &receipt)?;
     write::touch_round(tx, round.id, of.origin)?;
+    waiting::wait(tx, (of.place, of.key), 1, of.forward)?;
     Ok(answer(receipt, 1, content.counts, None))
 }
 
@@ -97,6 +99,9 @@ pub(super) fn overlay(
                expect = CASE WHEN ?4 IS NULL THEN expect ELSE max(coalesce(expect, 0), ?4) END WHERE id = ?1";
     tx.step("overlay-push", sql)?.run(params![row.id, number, pack_counts(&counts), of.expect])?;
     write::touch_round(tx, row.round, of.origin)?;
+    if summary.changes_what_counts(kind) {
+        waiting::wait(tx, (&row.place, &row.key), number, of.forward)?;
+    }
     Ok(answer(receipt, number, counts, Some(summary.class)))
 }
 

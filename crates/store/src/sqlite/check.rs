@@ -71,6 +71,8 @@ pub(super) fn check(snap: &Snap<'_>) -> Result<Vec<Damage>, StoreError> {
     report.part("stage", stages)?;
     let intents = intents::check(snap, &mut report);
     report.part("intent", intents)?;
+    let waiting = intents::waiting(snap, &mut report);
+    report.part("waiting", waiting)?;
     Ok(report.found)
 }
 

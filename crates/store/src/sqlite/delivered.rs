@@ -6,6 +6,7 @@ use domain::push::ContentId;
 use domain::{Manifest, OnDifference, Origin, Place, Push, PushId, PushKey, ReportSummary, Sender, mutant};
 
 use super::mutants;
+use super::waiting::Forward;
 use crate::RecordedAt;
 
 /// A delivery without its outcomes.
@@ -23,10 +24,12 @@ pub(super) struct Delivered<'a> {
     pub(super) incomplete: bool,
     pub(super) content: ContentId,
     pub(super) at: &'a RecordedAt,
+    /// What it waits for once it is recorded.
+    pub(super) forward: Forward<'a>,
 }
 
 impl<'a> Delivered<'a> {
-    pub(super) fn of(push: &'a Push, at: &'a RecordedAt) -> Self {
+    pub(super) fn of(push: &'a Push, at: &'a RecordedAt, forward: Forward<'a>) -> Self {
         Self {
             key: &push.key,
             place: &push.place,
@@ -40,6 +43,7 @@ impl<'a> Delivered<'a> {
             incomplete: push.incomplete,
             content: push.content,
             at,
+            forward,
         }
     }
 
@@ -57,6 +61,7 @@ impl<'a> Delivered<'a> {
             incomplete: manifest.incomplete,
             content: manifest.content,
             at,
+            forward: Forward::NEVER,
         }
     }
 

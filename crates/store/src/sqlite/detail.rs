@@ -60,7 +60,7 @@ fn report(push: &LoadedPush, held: &Held, outcome: Outcome) -> ItemReport {
 }
 
 /// What these items (rising hashes) did in a push: the execution that counts, and every earlier one as an attempt.
-fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
+pub(super) fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
     let mut executions: Vec<BTreeMap<u32, Outcome>> = vec![BTreeMap::new(); hashes.len()];
     for revision in push.revisions.iter().filter(|r| !r.is_promotion()) {
         let number = revision.number();

@@ -7,8 +7,15 @@ use super::connect::begin_immediate;
 use crate::StoreError;
 
 /// Every schema, oldest first; the version is its place, from 1. A published one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("0001_first.sql"), include_str!("0002_staging.sql"), include_str!("0003_forward.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("0001_first.sql"),
+    include_str!("0002_staging.sql"),
+    include_str!("0003_forward.sql"),
+    include_str!("0004_waiting.sql"),
+    include_str!("0005_seen.sql"),
+    include_str!("0006_place.sql"),
+    include_str!("0007_plain.sql"),
+];
 
 /// The newest schema that this program knows.
 pub(crate) const KNOWN: u32 = MIGRATIONS.len() as u32;

@@ -10,6 +10,7 @@ mod cycle;
 mod delivered;
 mod detail;
 mod facts;
+mod forwards;
 mod history;
 mod items;
 mod known;
@@ -17,6 +18,7 @@ mod ledger;
 mod migrations;
 mod mutants;
 mod parts;
+mod places;
 mod points;
 mod prepare;
 mod promote;
@@ -28,6 +30,7 @@ mod rounds;
 mod rows;
 mod stage;
 mod unseen;
+mod waiting;
 mod write;
 mod writer;
 
@@ -47,6 +50,7 @@ pub use points::FAIL_POINTS;
 
 use cache::Caches;
 use facts::{Missing, found};
+use forwards::Rules;
 use prepare::{Prepared, prepare};
 use readers::Readers;
 use record::{Delivery, Step};
@@ -63,6 +67,7 @@ pub(crate) struct SqliteStore {
     writer: Writer,
     readers: Arc<Readers>,
     caches: Arc<Caches>,
+    rules: Rules,
 }
 
 impl SqliteStore {
@@ -76,6 +81,7 @@ impl SqliteStore {
             readers: Arc::new(Readers::new(path.clone())),
             writer: Writer::start(connection, path)?,
             caches: Arc::new(Caches::new()),
+            rules: Rules::default(),
         })
     }
 
@@ -123,7 +129,12 @@ impl Store for SqliteStore {
         let mut prepared = self.prepare(&push, false).await?;
         // Twice is enough: with blocks at hand, a delivery is always carried out.
         for _ in 0..2 {
-            let delivery = Delivery { push: Arc::clone(&push), now: now.clone(), prepared: prepared.clone() };
+            let delivery = Delivery {
+                push: Arc::clone(&push),
+                now: now.clone(),
+                prepared: prepared.clone(),
+                rules: self.rules.now(),
+            };
             match self.writer.run(move |connection| record::record(connection, &delivery)).await? {
                 Step::Done(recorded) => return Ok(recorded),
                 Step::NeedsBlocks => prepared = self.prepare(&push, true).await?,
@@ -153,7 +164,8 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, epoch: EpochOf, now: Now) -> Result<Committed, StoreError> {
-        self.writer.run(move |connection| stage::commit(connection, &epoch, &now)).await
+        let rules = self.rules.now();
+        self.writer.run(move |connection| stage::commit(connection, &epoch, &now, &rules)).await
     }
 
     async fn cancel(&self, epoch: EpochOf, now: Now) -> Result<Cancelled, StoreError> {
@@ -174,7 +186,8 @@ impl Store for SqliteStore {
     }
 
     async fn promote(&self, promotion: Promotion, now: Now) -> Result<Promoted, StoreError> {
-        self.writer.run(move |connection| promote::promote(connection, &promotion, &now.at)).await
+        let rules = self.rules.now();
+        self.writer.run(move |connection| promote::promote(connection, &promotion, &now, &rules)).await
     }
 
     async fn set_round(

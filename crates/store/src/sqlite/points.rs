@@ -46,6 +46,7 @@ pub const FAIL_POINTS: &[&str] = &[
     "store:commit:insert-push",
     "store:commit:insert-revision",
     "store:commit:insert-round",
+    "store:commit:insert-waiting",
     "store:commit:keep-refusal",
     "store:commit:link-stage",
     "store:commit:overlay-push",
@@ -70,16 +71,26 @@ pub const FAIL_POINTS: &[&str] = &[
     "store:drop-round:delete-stage",
     "store:drop-round:delete-stage-blockset",
     "store:drop-round:delete-texts",
+    "store:drop-round:drop-waiting",
     "store:drop-round:end-stage",
     "store:drop-round:insert-tombstone",
     "store:drop-round:tombstone-stage",
+    "store:forwards:end-lease",
+    "store:forwards:end-waiting",
+    "store:forwards:keep-lease",
+    "store:forwards:put-off",
+    "store:forwards:sweep-intent",
+    "store:forwards:take-lease",
     "store:ledger:forget-cycle-there",
     "store:ledger:insert-intent",
     "store:ledger:keep-cycle-there",
+    "store:ledger:keep-place",
+    "store:ledger:move-place",
     "store:ledger:raise-turn",
     "store:ledger:update-intent",
     "store:promote:insert-delivery",
     "store:promote:insert-revision",
+    "store:promote:insert-waiting",
     "store:promote:promote-push",
     "store:promote:update-round",
     "store:put:insert-block",
@@ -111,6 +122,7 @@ pub const FAIL_POINTS: &[&str] = &[
     "store:record:insert-revision",
     "store:record:insert-round",
     "store:record:insert-texts",
+    "store:record:insert-waiting",
     "store:record:overlay-push",
     "store:record:raise-attempt",
     "store:record:replay-push",
@@ -147,6 +159,7 @@ impl Op {
     pub(super) const DROP_ROUND: Self = Self("drop-round");
     pub(super) const REPAIR: Self = Self("repair");
     pub(super) const LEDGER: Self = Self("ledger");
+    pub(super) const FORWARDS: Self = Self("forwards");
 }
 
 /// A connection inside the writer's transaction, on behalf of one operation.

@@ -1,6 +1,7 @@
 //! A person's decision that a revision's verdicts count, in the writer's transaction.
 
 use domain::compare::{Comparison, Listed, listed};
+use domain::forwarding::ForwardRule;
 use domain::protocol::Known;
 use domain::verdict::RevisionKind;
 use domain::{Counts, Receipt, limits};
@@ -12,12 +13,18 @@ use super::known::{KnownPush, known};
 use super::parts::{COUNTED_ITEMS, Part};
 use super::points::{Op, Tx};
 use super::rows::{self, RevisionRow, pack_counts};
+use super::waiting::{self, Forward};
 use super::write::{self, Logged, RevisionColumns, RevisionOf};
 use crate::receipts::{self, Parts};
-use crate::{Answer, Promoted, Promotion, RecordedAt, StoreError};
+use crate::{Answer, Now, Promoted, Promotion, RecordedAt, StoreError};
 
 /// Runs one promotion.
-pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &RecordedAt) -> Result<Promoted, StoreError> {
+pub(super) fn promote(
+    connection: &Connection,
+    promotion: &Promotion,
+    now: &Now,
+    rules: &[ForwardRule],
+) -> Result<Promoted, StoreError> {
     let (tx, snap) = (Tx::of(connection, Op::PROMOTE), Snap::over(connection));
     let Some(project) = rows::project_id(connection, promotion.project.as_str())? else {
         return Ok(Promoted::UnknownPush);
@@ -37,7 +44,10 @@ pub(super) fn promote(connection: &Connection, promotion: &Promotion, at: &Recor
             return Ok(Promoted::Mismatch { etag });
         }
     }
-    carry_out((tx, &snap), promotion, at, &known, of).map(Promoted::Accepted)
+    let answer = carry_out((tx, &snap), promotion, &now.at, &known, of)?;
+    let forward = Forward { rules, now_ms: now.ms };
+    waiting::wait(tx, (&known.row.place, &known.row.key), answer.revision, forward)?;
+    Ok(Promoted::Accepted(answer))
 }
 
 /// Push, revision, the revision asked for, exact, receipt.

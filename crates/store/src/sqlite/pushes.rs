@@ -16,7 +16,8 @@ use super::rows::{self, RevisionRow};
 use crate::receipts::result_of;
 use crate::{Absent, StoreError};
 
-fn load(connection: &Connection, name: &ProjectId, uid: PushId) -> Result<LoadedPush, Missing> {
+/// A push with its revisions.
+pub(super) fn load(connection: &Connection, name: &ProjectId, uid: PushId) -> Result<LoadedPush, Missing> {
     let project = project(connection, name)?;
     let row = rows::push_by_uid(connection, project, uid)?.ok_or(Absent::Push)?;
     let revisions = rows::revisions(connection, project, row.id)?;
@@ -35,6 +36,7 @@ pub(super) fn report(connection: &Connection, name: &ProjectId, uid: PushId) -> 
         commit: push.row.commit.clone(),
         revisions,
         log: log(connection, &push)?,
+        forwards: Vec::new(),
     })
 }
 

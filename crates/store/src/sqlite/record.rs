@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use domain::forwarding::ForwardRule;
 use domain::protocol::{Decision, DifferenceClass, decide};
 use domain::{ItemHash, ItemName, Outcomes, Push, mutant};
 use rusqlite::Connection;
@@ -16,6 +17,7 @@ use super::mutants;
 use super::points::{Op, Tx};
 use super::prepare::Prepared;
 use super::stage::{self, Gate};
+use super::waiting::Forward;
 use crate::receipts::named;
 use crate::{Answer, Now, Recorded, StoreError};
 
@@ -32,13 +34,15 @@ pub(super) struct Delivery {
     pub(super) push: Arc<Push>,
     pub(super) now: Now,
     pub(super) prepared: Option<Arc<Prepared>>,
+    pub(super) rules: Arc<Vec<ForwardRule>>,
 }
 
 /// Runs one delivery.
 pub(super) fn record(connection: &Connection, delivery: &Delivery) -> Result<Step, StoreError> {
     let (tx, snap) = (Tx::of(connection, Op::RECORD), Snap::over(connection));
     let push = &*delivery.push;
-    let of = Delivered::of(push, &delivery.now.at);
+    let forward = Forward { rules: &delivery.rules, now_ms: delivery.now.ms };
+    let of = Delivered::of(push, &delivery.now.at, forward);
     let mut standing = Standing::of(&snap, &of)?;
     if (mutant!(M1) || mutant!(M3) || mutant!(M12) || mutant!(M30))
         && mutants::forgets(connection, &of, delivery, standing.known.as_ref())?

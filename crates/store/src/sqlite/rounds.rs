@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 
 use super::facts::{Missing, scope};
 use super::points::{Op, Tx};
-use super::{rows, stage};
+use super::{rows, stage, waiting};
 use crate::{RoundAction, StoreError};
 
 /// Closes, pins or unpins a round; gives its full id.
@@ -66,6 +66,7 @@ fn drop_push(tx: Tx<'_>, push: &rows::PushRow) -> Result<(), StoreError> {
         tx.step("delete-blockset", "DELETE FROM blockset WHERE id = ?1")?.run([revision.blockset])?;
     }
     stage::drop_of(tx, push.project, push.uid)?;
+    waiting::drop_push(tx, &push.place.project, push.uid)?;
     let of_push = params![push.project, push.id];
     tx.step("delete-revisions", "DELETE FROM revision WHERE project = ?1 AND push = ?2")?.run(of_push)?;
     tx.step("delete-executors", "DELETE FROM executor WHERE project = ?1 AND push = ?2")?.run(of_push)?;

@@ -6,6 +6,7 @@ mod migration;
 mod scan;
 mod staging;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use domain::Push;
 use rusqlite::Connection;
 use store::StoreError;
+use store::conformance::build::forwards::{all, lease, open, to_there};
 use store::conformance::build::{self, numbered, push};
 
 use crate::run;
@@ -32,6 +34,9 @@ fn child_process() {
     let number: u32 = number.parse().unwrap();
     run(|| async move {
         let store = store::open(&url(Path::new(path))).unwrap();
+        to_there(&store);
+        // Of all processes one works there.
+        let holder = lease(&store, &number.to_string(), build::AT_MS).await.is_some();
         for shard in 0..6 {
             let own = push(&numbered(shard * 10..shard * 10 + 10, '+'))
                 .variant(&format!("process={number}"))
@@ -42,6 +47,7 @@ fn child_process() {
         }
         // One push that every process delivers.
         push("shared+").job("shared").keyed().accepted(&store).await;
+        assert!(!holder || store.keep_lease("there", 1, build::AT_MS + 60_000).await.unwrap());
     });
 }
 
@@ -66,6 +72,11 @@ fn eight_processes_create_and_fill_one_file_at_once() {
         let round = build::cycle(&store).await.rounds.remove(0);
         assert_eq!(round.counts.total, 8 * 60 + 1);
         assert_eq!((round.pushes.len(), round.repeats), (8 * 6 + 1, 8 * 6 + 7));
+        // Each push waits once, whoever recorded it, and the target was taken once.
+        let waiting: BTreeSet<_> = open(&store).await.into_iter().map(|row| row.push).collect();
+        assert_eq!((waiting.len(), all(&store).await.len()), (8 * 6 + 1, 8 * 6 + 1));
+        assert_eq!(lease(&store, "later", build::AT_MS + 59_999).await, None);
+        assert_eq!(lease(&store, "later", build::AT_MS + 60_000).await, Some(2));
         build::sound(&store).await;
     });
 }

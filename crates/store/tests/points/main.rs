@@ -3,6 +3,8 @@
 #![cfg(feature = "failpoints")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+mod forwards;
+mod kills;
 mod ledger;
 mod scenario;
 

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::ledger;
+use crate::{forwards, ledger};
 use domain::{Executor, OnDifference, Outcomes, PushId, PushKey};
 use store::conformance::build::{self, Build, Cut, after, forty, main_cycle, now, push, readings, shop};
-use store::{Chunk, IntentQuery, Lifetime, Now, Promotion, RoundAction, Store, StoreError};
+use store::{Chunk, IntentQuery, Lifetime, Now, Promotion, RoundAction, Store, StoreError, Waiting, WaitingQuery};
 
 /// Somebody who asks until there is an answer.
 pub(crate) struct Client {
@@ -22,6 +22,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn open(path: &Path) -> Self {
         let store = store::open(&format!("sqlite:{}", path.display())).unwrap();
+        store.set_forward_rules(forwards::rules());
         Self { store, said: Vec::new(), failures: 0 }
     }
 
@@ -249,11 +250,16 @@ impl Client {
         .await;
     }
 
-    /// What a forwarder keeps: planned, sent, given up; a cycle kept and forgotten.
+    /// What a forwarder keeps: planned, sent, given up; a cycle kept and forgotten. And what waits, until it ends.
     async fn forward(&mut self) {
         for step in ledger::STEPS {
             self.asks(|store| step.take(store)).await;
         }
+        for step in forwards::STEPS {
+            self.asks(|store| step.take(store)).await;
+        }
+        let all = WaitingQuery { ended: true, ..WaitingQuery::default() };
+        self.asks(|store| store_waiting(store, all.clone())).await;
         self.asks(|store| async move { store.intents(IntentQuery::default()).await }).await;
     }
 
@@ -269,6 +275,10 @@ impl Client {
         // It says what it mended itself, and lengths are mended before counts.
         self.said.pop();
     }
+}
+
+async fn store_waiting(store: Arc<dyn Store>, query: WaitingQuery) -> Result<Vec<Waiting>, StoreError> {
+    store.waiting(query).await
 }
 
 /// The first item has a text that lies in a row of its own.

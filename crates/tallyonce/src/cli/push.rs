@@ -114,6 +114,9 @@ pub(crate) struct SendArgs {
     /// To a target: refuse the strategy replace unless a probe has confirmed it
     #[arg(long, env = "TALLYONCE_STRICT", value_parser = FalseyValueParser::new())]
     pub strict: bool,
+    /// To a server: wait, within --deadline, until it has handed the push on to its targets; exit 7 if that stays uncertain
+    #[arg(long, env = "TALLYONCE_WAIT_FORWARD", value_parser = FalseyValueParser::new())]
+    pub wait_forward: bool,
     /// Show key, counts and settings; write and send nothing
     #[arg(long, env = "TALLYONCE_DRY_RUN", value_parser = FalseyValueParser::new())]
     pub dry_run: bool,
@@ -147,6 +150,9 @@ pub(crate) struct FlushArgs {
     /// Believe the outbox no more than sealed files: deliver only what claims --project, --cycle and --run
     #[arg(long, env = "TALLYONCE_BOUND", value_parser = FalseyValueParser::new())]
     pub bound: bool,
+    /// Wait, within --deadline, until the server has handed each push on to its targets; exit 7 if that stays uncertain
+    #[arg(long, env = "TALLYONCE_WAIT_FORWARD", value_parser = FalseyValueParser::new())]
+    pub wait_forward: bool,
     /// The project that sealed files may claim
     #[arg(long, value_name = "P", env = "TALLYONCE_PROJECT", value_parser = ProjectId::parse)]
     pub project: Option<ProjectId>,

@@ -105,7 +105,7 @@ pub(crate) struct CloseArgs {
     /// The round: its id, its run, or a unique beginning of either
     #[arg(id = "round_id", long = "round", value_name = "ID", env = "TALLYONCE_ROUND_ID")]
     pub round: String,
-    /// Where the round is recorded [default: as for push]
+    /// Where the round is recorded; a target's NAME: close ends its cycle there [default: as for push]
     #[arg(long, value_name = "DEST", env = "TALLYONCE_TO")]
     pub to: Option<String>,
     /// The project [default: as for push]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use delivery::foreign::TargetName;
-use domain::intent::IntentState;
+use domain::intent::{IntentId, IntentState};
+use domain::{CycleName, ProjectId};
 
 use crate::settings::duration;
 
@@ -31,6 +32,9 @@ pub(crate) struct ProbeArgs {
     /// Write to this case of the product; give it twice, for two cases [default: two of its own, where the product has none]
     #[arg(id = "case", long = "case", value_name = "ID", env = "TALLYONCE_CASE", value_delimiter = ',')]
     pub cases: Vec<String>,
+    /// Also write batches of one, two and four times the stated size: up to thousands of outcomes in the scratch cycle
+    #[arg(long, env = "TALLYONCE_LARGER", value_parser = FalseyValueParser::new())]
+    pub larger: bool,
     /// Measure only, and do not keep the result for the strategy
     #[arg(long, env = "TALLYONCE_NO_KEEP", value_parser = FalseyValueParser::new())]
     pub no_keep: bool,
@@ -103,13 +107,38 @@ pub(crate) struct ForwardsArgs {
     /// Only in this state: planned, sending, acked, rejected, unknown, reconciling, found, absent or parked
     #[arg(long, value_name = "S", env = "TALLYONCE_STATE")]
     pub state: Option<IntentState>,
+    /// What a server hands on: its address, http://… or https://… [default: the targets of tallyonce.toml]
+    #[arg(long, value_name = "DEST", env = "TALLYONCE_TO")]
+    pub to: Option<String>,
+    /// Only pushes of this project; of a server one project is shown [default there: as for push]
+    #[arg(long, value_name = "P", env = "TALLYONCE_PROJECT", value_parser = ProjectId::parse)]
+    pub project: Option<ProjectId>,
+    /// Only pushes into this cycle
+    #[arg(long, value_name = "C", env = "TALLYONCE_CYCLE", value_parser = CycleName::parse)]
+    pub cycle: Option<CycleName>,
     /// Read settled ones back first: what stands there twice, or is gone, is flagged
     #[arg(long, env = "TALLYONCE_SWEEP", value_parser = FalseyValueParser::new())]
     pub sweep: bool,
-    /// How long to try a sweep [default: 10m]
+    /// Take up a parked one again, by its id (`--json` shows it): what is there is read back, what is missing is sent
+    #[arg(long, value_name = "ID", env = "TALLYONCE_RESUME", conflicts_with = "give_up", value_parser = intent_id)]
+    pub resume: Option<IntentId>,
+    /// Leave one as it is, by its id, open or not: nothing is sent for it, and nothing asks for a look any more
+    #[arg(long, value_name = "ID", env = "TALLYONCE_GIVE_UP", requires = "because", value_parser = intent_id)]
+    pub give_up: Option<IntentId>,
+    /// Why it is left as it is; kept with it
+    #[arg(long, value_name = "TEXT", env = "TALLYONCE_BECAUSE", requires = "give_up")]
+    pub because: Option<String>,
+    /// The target of --target only moved: what its ledger knows is meant for the address and project that it has now
+    #[arg(long, env = "TALLYONCE_MOVED", value_parser = FalseyValueParser::new())]
+    pub moved: bool,
+    /// How long to try a sweep, or what is taken up again [default: 10m]
     #[arg(long, value_name = "TIME", env = "TALLYONCE_DEADLINE", value_parser = duration::parse)]
     pub deadline: Option<Duration>,
     /// Print one JSON object
     #[arg(long, env = "TALLYONCE_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+}
+
+fn intent_id(text: &str) -> Result<IntentId, String> {
+    IntentId::try_from(text.to_owned())
 }

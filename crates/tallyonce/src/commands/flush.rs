@@ -3,8 +3,7 @@
 
 use std::path::Path;
 
-use delivery::{Destination, Entry, Header, Outbox, Parcel, SealedError, Settled, belongs_to};
-use domain::intent::IntentState;
+use delivery::{Attachments, Destination, Entry, Header, Outbox, Parcel, SealedError, Settled, belongs_to};
 use domain::key::KeyParts;
 use domain::{Place, PushKey, RunId, Variant};
 
@@ -15,6 +14,7 @@ use crate::env::Surroundings;
 use crate::exit::Exit;
 use crate::failure::{Failure, Kept};
 use crate::forward::Forwarding;
+use crate::handed_on;
 use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
@@ -34,6 +34,9 @@ pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output:
         Some(section) => Some(Forwarding::prepare(section, &around.env, &settings.connection, output)?.granted(false)?),
         None => None,
     };
+    if let Some(forwarding) = &forwarding {
+        forwarding.stands_here().await?;
+    }
     let stop = interrupt::on_signals()?;
     let announcer = Announcer::of_flush(settings, around, output);
     let worst = Exit::Success;
@@ -130,6 +133,7 @@ impl Flush<'_> {
             match result {
                 Ok((Flushed::Elsewhere, _)) => {}
                 Ok((Flushed::Here(settled), exit)) => {
+                    let exit = exit.worse(self.handed_on(&mut object).await);
                     self.worst = self.worst.worse(exit);
                     self.say_and_forget(object, *settled).await;
                 }
@@ -150,13 +154,14 @@ impl Flush<'_> {
             return;
         }
         match forwarding.resume(self.settings.deadline.value, &self.stop).await {
-            Ok(intents) => {
-                for intent in &intents {
-                    self.output.note(&format!("part {} of {}: {}", intent.number, intent.key, intent.state));
+            Ok(resumed) => {
+                for part in &resumed.parts {
+                    self.output.note(part);
                 }
-                if intents.iter().any(|intent| intent.state == IntentState::Parked) {
-                    self.worst = self.worst.worse(Exit::Forwarding);
+                for warning in &resumed.warnings {
+                    self.output.warning(warning);
                 }
+                self.worst = self.worst.worse(resumed.exit);
             }
             Err(failure) => {
                 self.worst = self.worst.worse(failure.exit);
@@ -215,11 +220,26 @@ impl Flush<'_> {
         courier.tidy().await;
         if let Some(forwarding) = &self.forwarding {
             let deadline = self.settings.deadline.value;
-            let exit = Box::pin(forwarding.push(&parcel, deadline, &self.stop, object)).await?;
+            let exit =
+                Box::pin(forwarding.push((&parcel, &Attachments::default()), deadline, &self.stop, object)).await?;
             object.exit = exit.number();
+            self.worst = self.worst.worse(exit);
+        } else {
+            let exit = self.handed_on(object).await;
             self.worst = self.worst.worse(exit);
         }
         Ok(())
+    }
+
+    /// Waits, if that is wanted, until the server has handed a push on to its targets.
+    async fn handed_on(&self, object: &mut PushObject) -> Exit {
+        let (true, None, Some(courier)) = (self.settings.wait_forward, &self.forwarding, &self.courier) else {
+            return Exit::Success;
+        };
+        let waiting = handed_on::wait(&self.repository, courier.left(), &self.stop, self.output, object);
+        let exit = Box::pin(waiting).await;
+        object.exit = exit.number();
+        exit
     }
 
     /// What it claims beyond what the caller said, in its place and in its key: a file may come from anybody.

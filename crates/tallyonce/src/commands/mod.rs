@@ -13,9 +13,10 @@ pub(crate) mod summary;
 pub(crate) mod targets;
 
 use clap::ArgMatches;
+use delivery::foreign::TargetName;
 use domain::{CycleName, ProjectId};
 
-use crate::cli::{Cli, CloseArgs, Command, Globals, PromoteArgs, PushArgs, ShowArgs, WaitArgs};
+use crate::cli::{Cli, CloseArgs, Command, ForwardsArgs, Globals, PromoteArgs, PushArgs, ShowArgs, WaitArgs};
 use crate::env::Surroundings;
 use crate::exit::{Code, Exit};
 use crate::failure::Failure;
@@ -27,7 +28,7 @@ use crate::settings::key::KeySettings;
 use crate::settings::place::{Hints, PlaceSettings};
 use crate::settings::push::{self as push_settings, FlushSettings, PushSettings};
 use crate::settings::run::RunSettings;
-use crate::settings::{ConfigFile, ConnectionSettings, Layers};
+use crate::settings::{ConfigFile, ConnectionSettings, Layers, Source};
 
 /// Where a command that reads or decides looks.
 pub(crate) struct Place {
@@ -158,7 +159,8 @@ fn carry_out(command: Command, context: &Context<'_>) -> Result<Exit, Ended> {
         Command::Key(args) => Ok(key::run(&KeySettings::resolve(args, &context.layers, &around.env)?, output)?),
         Command::Serve(args) => {
             let settings = serve::ServeSettings::resolve(args, &context.layers, globals.verbose)?;
-            Ok(served(serve::serve(settings, &around.env, output))??)
+            let (file, connection) = (context.layers.file(), context.connection()?);
+            Ok(served(serve::serve(settings, file, &around.env, &connection, output))??)
         }
         Command::CheckStore(args) => Ok(client(serve::check_store(args, &context.layers, output))??),
         Command::Drill(args) => {
@@ -169,13 +171,46 @@ fn carry_out(command: Command, context: &Context<'_>) -> Result<Exit, Ended> {
         Command::Probe(args) => Ok(client(async { targets::probe(args, context.desk()?).await })??),
         Command::Audit(args) => Ok(client(async { targets::audit(args, context.desk()?).await })??),
         Command::Repair(args) => Ok(client(async { targets::repair(args, context.desk()?).await })??),
-        Command::Forwards(args) => Ok(client(async { targets::forwards(args, context.desk()?).await })??),
+        Command::Forwards(args) => Ok(forwards(args, context)?),
         Command::Show(args) => Ok(show(args, context)?),
         Command::Promote(args) => Ok(promote(args, context)?),
         Command::Close(args) => Ok(close(args, context)?),
         Command::Wait(args) => Ok(wait(args, context)?),
         Command::Completions { .. } | Command::Man { .. } | Command::Run(_) => Ok(Exit::Success),
     }
+}
+
+fn forwards(mut args: ForwardsArgs, context: &Context<'_>) -> Result<Exit, Failure> {
+    let looks = looks(&mut args, context)?;
+    client(async { targets::forwards(args, looks, context.desk()?).await })?
+}
+
+/// A server is asked by its address; everything else is a target of the file. What a variable says of where pushes go may
+/// be anything, and then says nothing here.
+fn looks(args: &mut ForwardsArgs, context: &Context<'_>) -> Result<targets::Looks, Failure> {
+    let Some(to) = args.to.take() else { return Ok(targets::Looks::AtLedgers) };
+    let source = context.layers.typed_source("to");
+    let is_typed = matches!(source, Source::Flag(_));
+    let refused = |what: String| {
+        let next =
+            "Give --to a server's address (http://… or https://…), or name a target of tallyonce.toml with --target.";
+        Err(Failure::usage(format!("{source}: {what}"), next))
+    };
+    if to.contains("://") && !to.starts_with("sqlite:") {
+        let place = context.place("to", Some(to), args.project.clone(), args.cycle.clone())?;
+        return Ok(targets::Looks::AtServer(Box::new(place)));
+    }
+    match (TargetName::parse(&to), &args.target) {
+        (Ok(named), None) => args.target = Some(named),
+        (Ok(named), Some(target)) if is_typed && named != *target => {
+            return refused(format!("{named} and --target {target} are two targets"));
+        }
+        (Err(_), _) if is_typed => {
+            return refused(format!("{to:?} is neither a server's address nor a target's name"));
+        }
+        _ => {}
+    }
+    Ok(targets::Looks::AtLedgers)
 }
 
 fn show(args: ShowArgs, context: &Context<'_>) -> Result<Exit, Failure> {
@@ -197,6 +232,15 @@ fn promote(args: PromoteArgs, context: &Context<'_>) -> Result<Exit, Failure> {
 
 fn close(args: CloseArgs, context: &Context<'_>) -> Result<Exit, Failure> {
     let CloseArgs { round, to, project, cycle } = args;
+    let settings = PlaceSettings::resolve("to", to.clone(), project.clone(), cycle.clone(), &context.layers)?;
+    if let Some(section) = settings.target().cloned() {
+        let hints = Hints::guess(&context.around.env);
+        let project = settings.project(&hints, &context.around.folder)?.value;
+        let cycle = settings.cycle(&hints)?.value;
+        let outbox = push_settings::outbox_of_pushes(&context.around.env, &context.layers);
+        let there = targets::RoundThere { section, project, cycle, round, outbox };
+        return client(async { targets::close(there, context.desk()?).await })?;
+    }
     let place = context.place("to", to, project, cycle)?;
     client(rounds::close(place, &round, context.output))?
 }

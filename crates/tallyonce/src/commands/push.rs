@@ -1,31 +1,37 @@
 //! `tallyonce push`: reports into a push, the push into the outbox, from there to its destination.
 //! Must not decide what counts, and must not send before the outbox has it.
 
+mod seal;
 mod target;
 
 use std::path::{Path, PathBuf};
 
 use delivery::{
-    Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Settled, Stop, SystemClock,
+    AttachmentsWanted, Clock as _, Contents, Destination, Label, Outbox, Packing, Parcel, Scratch, Settled, Stop,
+    SystemClock,
 };
 use domain::ci::{Env, Identity, identify};
 use domain::{Incarnation, Origin, Outcomes, Place, Sender, limits};
 use reports::{Gathered, ReadOptions};
 
 use crate::announce::Announcer;
+use crate::attachments;
 use crate::commands::summary;
 use crate::courier::{self, Courier};
 use crate::env::Surroundings;
 use crate::exit::Exit;
 use crate::failure::{Failure, State};
 use crate::forward::Forwarding;
+use crate::handed_on;
 use crate::inputs::{self, Reports, Wish};
 use crate::interrupt;
 use crate::object::PushObject;
 use crate::output::Output;
 use crate::repository::Repository;
 use crate::settings::push::PushSettings;
+use crate::settings::target::{AttachmentSettings, AttachmentsWord, TargetSection};
 use crate::spilled::OutOfFile;
+use seal::{cannot_seal, seal};
 use target::Target;
 
 /// Pushes, and prints what became of it.
@@ -120,6 +126,9 @@ pub(crate) struct Prepared<'a> {
     output: Output,
     identity: Identity,
     target: Target,
+    /// The working folder.
+    folder: &'a Path,
+    attachments: AttachmentSettings,
 }
 
 impl<'a> Prepared<'a> {
@@ -141,14 +150,17 @@ impl<'a> Prepared<'a> {
         let target = Target::resolve(settings, &identity, around)?;
         object.project = Some(target.place.project.clone());
         object.cycle = Some(target.place.cycle.clone());
-        Ok(Self { settings, env: &around.env, output, identity, target })
+        // What is sealed may be anybody's, and says nothing of a target.
+        let section = settings.place.target().filter(|_| settings.seal.is_none());
+        let attachments = section.map_or(Ok(AttachmentSettings::NEVER), TargetSection::attachments)?;
+        Ok(Self { settings, env: &around.env, output, identity, target, folder: &around.folder, attachments })
     }
 
     /// Tries what would fail after the tests only: certificates, token, and a folder to keep the push in.
     ///
     /// # Errors
     /// One of them cannot be used.
-    pub(crate) fn rehearse(&self) -> Result<(), Failure> {
+    pub(crate) async fn rehearse(&self) -> Result<(), Failure> {
         if let Some(path) = &self.settings.seal {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             tempfile::tempfile_in(folder).map_err(|error| cannot_seal(&error))?;
@@ -156,7 +168,7 @@ impl<'a> Prepared<'a> {
         let Some(destination) = &self.target.destination else { return Ok(()) };
         if let Some(section) = self.settings.place.target() {
             let forwarding = Forwarding::prepare(section, self.env, &self.settings.connection, self.output)?;
-            forwarding.granted(self.settings.strict)?;
+            forwarding.granted(self.settings.strict)?.stands_here().await?;
         }
         Repository::prepare(destination, &self.settings.connection)?;
         Outbox::open(&self.settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
@@ -184,6 +196,7 @@ impl<'a> Prepared<'a> {
             format: settings.format,
             partial: settings.partial,
             outcomes_max: limits::STAGED_OUTCOMES_MAX,
+            attachments: self.attachments.which != AttachmentsWord::Never,
             ..ReadOptions::standard()
         };
         Wish { options, allow_empty: settings.allow_empty, never, spill: self.target.scratch.clone() }
@@ -210,7 +223,8 @@ impl<'a> Prepared<'a> {
         stop: Option<Stop>,
         object: &mut PushObject,
     ) -> Result<Pushed, Failure> {
-        let Self { settings, env, output, identity, target } = self;
+        let Self { settings, output, identity, target, folder, attachments, .. } = self;
+        let files = attachments::wanted(&reports, *attachments, folder)?;
         let (label, outcomes) = compose(settings, identity, &target.place, reports);
         let label = Label { incomplete: label.incomplete || incomplete, ..label };
         let scratch = if settings.dry_run { Scratch::Nowhere } else { Scratch::Folder(&target.scratch) };
@@ -225,10 +239,13 @@ impl<'a> Prepared<'a> {
         *object = PushObject { report, warnings, command, ..PushObject::of(&parcel.header) };
         object.delivery.chunks = parcel.header.chunks.len() as u32;
         if settings.dry_run {
+            // What a push would refuse before it sends anything, a dry run refuses too.
+            let forwarding = self.forwarding()?;
             object.counts = Some(parcel.header.counts);
             object.ends(State::DryRun, Exit::Success);
             if !settings.json {
-                output.result(&self.plan(object));
+                let shown = forwarding.map(|forwarding| forwarding.shown());
+                output.result(&format!("{}{}", self.plan(object), shown.unwrap_or_default()));
             }
             return Ok(Pushed::unsent());
         }
@@ -242,7 +259,14 @@ impl<'a> Prepared<'a> {
             return seal(path, &parcel, settings.json, *output, object);
         }
         let stop = stop.map_or_else(interrupt::on_signals, Ok)?;
-        send(settings, target, &parcel, env, (stop, *output), object).await
+        let forwarding = self.forwarding()?.map(|prepared| prepared.granted(settings.strict)).transpose()?;
+        send(settings, target, (&parcel, &files), forwarding, (stop, *output), object).await
+    }
+
+    /// The target of the configuration that it goes to, ready, if `--to` names one.
+    fn forwarding(&self) -> Result<Option<Forwarding>, Failure> {
+        let Some(section) = self.settings.place.target() else { return Ok(None) };
+        Forwarding::prepare(section, self.env, &self.settings.connection, self.output).map(Some)
     }
 }
 
@@ -314,50 +338,38 @@ fn cannot_pack(error: &delivery::PackError) -> Failure {
     }
 }
 
-fn cannot_seal(error: &dyn std::fmt::Display) -> Failure {
-    Failure::machine(format!("it can't be sealed: {error}"), "Name a file in a folder that can be written.")
-}
-
-fn seal(path: &Path, parcel: &Parcel, json: bool, output: Output, object: &mut PushObject) -> Result<Pushed, Failure> {
-    parcel.seal(path).map_err(|error| cannot_seal(&error))?;
-    object.ends(State::Sealed, Exit::Success);
-    if !json {
-        output.note(&summary::sealed(path, &parcel.header.place));
-    }
-    Ok(Pushed::unsent())
-}
-
 async fn send(
     settings: &PushSettings,
     target: &Target,
-    parcel: &Parcel,
-    env: &Env,
+    (parcel, files): (&Parcel, &AttachmentsWanted),
+    forwarding: Option<Forwarding>,
     (stop, output): (Stop, Output),
     object: &mut PushObject,
 ) -> Result<Pushed, Failure> {
     let Some(destination) = &target.destination else { return Err(nothing_named()) };
-    let forwarding = match settings.place.target() {
-        Some(section) => {
-            Some(Forwarding::prepare(section, env, &settings.connection, output)?.granted(settings.strict)?)
-        }
-        None => None,
-    };
     let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
     object.at_server(repository.server());
+    if let Some(forwarding) = &forwarding {
+        forwarding.stands_here().await?;
+    }
     let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
-    let entry = courier::put(&outbox, parcel)?;
+    let put = outbox.put_with(parcel, files);
+    let (entry, files) = put.map_err(|error| courier::outbox_failure(&error))?;
     let opened = repository.target().map_err(|failure| failure.kept(courier::kept_in(&entry)))?;
     let mut courier = Courier::new(opened, settings.deadline.value, stop.clone(), output);
     let before = object.warnings.len();
     let mut handed = courier.hand_over(&outbox, entry, parcel, forwarding.as_ref(), object).await;
     let mut exit = Exit::Success;
     if let (Ok(_), Some(forwarding)) = (&handed, &forwarding) {
-        match Box::pin(forwarding.push(parcel, settings.deadline.value, &stop, object)).await {
+        match Box::pin(forwarding.push((parcel, &files), settings.deadline.value, &stop, object)).await {
             Ok(code) => exit = code,
             // Its entry stays, so that `flush` goes on.
             Err(failure) => handed = Err(failure),
         }
+    }
+    if settings.wait_forward && forwarding.is_none() && handed.is_ok() {
+        exit = Box::pin(handed_on::wait(&repository, courier.left(), &stop, output, object)).await;
     }
     for warning in &object.warnings[before..] {
         output.warning(warning);

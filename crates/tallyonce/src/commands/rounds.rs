@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delivery::{Clock as _, SystemClock};
-use domain::listing::{CycleReport, PushReport, PushState, RevisionReport};
+use domain::listing::{CycleReport, ForwardReport, PushReport, PushState, RevisionReport};
 use domain::receipt::ReceiptResult;
 use domain::{CycleName, ProjectId, PushId, PushKey};
 use store::Promotion;
@@ -90,10 +90,23 @@ async fn promote_one(
     };
     let receipt = reader.promote(promotion).await?;
     Ok(format!(
-        "promoted: {key} revision {revision} (now revision {})\ncounting now: {}\n",
+        "promoted: {key} revision {revision} (now revision {})\ncounting now: {}\n{}",
         receipt.revision,
-        counted(&receipt.counts)
+        counted(&receipt.counts),
+        if exact { stays_there(&report.forwards) } else { String::new() }
     ))
+}
+
+/// What a promotion that leaves items out can't undo.
+fn stays_there(forwards: &[ForwardReport]) -> String {
+    let targets: Vec<&str> = forwards.iter().map(|forward| forward.target.as_str()).collect();
+    if targets.is_empty() {
+        return String::new();
+    }
+    format!(
+        "at {}: what counts now goes there; items that this revision doesn't have stay there as they are: remove them there\n",
+        targets.join(", ")
+    )
 }
 
 /// The latest that is kept, else the latest that is no promotion.
@@ -192,4 +205,34 @@ async fn ask(
         None => repository.reader()?,
     };
     reader.insert(opened).cycle(project, cycle, round).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use domain::intent::IntentState;
+
+    use super::*;
+
+    #[test]
+    fn what_a_promotion_leaves_at_targets_is_said_with_their_names() {
+        assert_eq!(stays_there(&[]), "");
+        let at = |target: &str| ForwardReport {
+            target: target.to_owned(),
+            kind: None,
+            revision: 1,
+            state: IntentState::Acked,
+            cases: 1,
+            states: BTreeMap::new(),
+            flags: Vec::new(),
+            refused: Vec::new(),
+            cycle_there: None,
+            tries: 0,
+            due_ms: None,
+            cause: None,
+        };
+        let said = stays_there(&[at("kiwi"), at("rail")]);
+        assert!(said.starts_with("at kiwi, rail: ") && said.ends_with("remove them there\n"), "{said}");
+    }
 }

@@ -33,7 +33,7 @@ use watch::Watch;
 pub(crate) async fn run(settings: &RunSettings, around: &Surroundings, output: Output) -> Result<Code, Failure> {
     let mut object = PushObject::new();
     let announcer = Announcer::of_push(&settings.push, around, output);
-    let started = start(settings, around, output, &mut object);
+    let started = start(settings, around, output, &mut object).await;
     announcer.fold();
     let (result, finished) = match started {
         Ok(Some(ran)) => {
@@ -60,7 +60,7 @@ struct Ran<'a> {
 }
 
 /// Prepares everything and runs the command; a dry run only says what it would do.
-fn start<'a>(
+async fn start<'a>(
     settings: &'a RunSettings,
     around: &'a Surroundings,
     output: Output,
@@ -74,7 +74,7 @@ fn start<'a>(
         }
         return Ok(None);
     }
-    prepared.rehearse()?;
+    prepared.rehearse().await?;
     let watch = Watch::begin(&settings.push.paths, &prepared.wish(), &around.folder, output);
     output.detail(&format!("running {}", told(settings)));
     let (finished, signals) = child::run(&settings.command, output)?;

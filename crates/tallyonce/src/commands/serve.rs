@@ -5,23 +5,24 @@ use std::net::SocketAddr;
 use delivery::Destination;
 use domain::ci::Env;
 use serde::Serialize;
-use server::{BodyLimits, ServeConfig, ServeError};
+#[cfg(not(feature = "failpoints"))]
+use server::ForwardTerms;
+use server::{BodyLimits, ForwardTarget, ServeConfig, ServeError};
 use store::Damage;
 
 use crate::cli::{CheckStoreArgs, ServeArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::forward::Forwarding;
 use crate::interrupt;
 use crate::output::Output;
 use crate::repository;
-use crate::settings::{Layers, Setting};
+use crate::settings::file::STORE;
+use crate::settings::{ConfigFile, ConnectionSettings, Layers, Setting};
 use crate::telemetry;
 
 /// Where it listens, unless said otherwise.
 const LISTEN: &str = "127.0.0.1:8321";
-/// The store, unless said otherwise.
-const STORE: &str = "sqlite:tallyonce.db";
-
 /// `serve`, resolved.
 #[derive(Debug)]
 pub(crate) struct ServeSettings {
@@ -85,18 +86,61 @@ fn store_setting(typed: Option<String>, layers: &Layers<'_>) -> Setting<String> 
 ///
 /// # Errors
 /// It cannot start.
-pub(crate) async fn serve(settings: ServeSettings, env: &Env, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn serve(
+    settings: ServeSettings,
+    file: Option<&ConfigFile>,
+    env: &Env,
+    connection: &ConnectionSettings,
+    output: Output,
+) -> Result<Exit, Failure> {
     telemetry::start(env, settings.verbose, settings.log_json)?;
     if !settings.open && !settings.listen.ip().to_canonical().is_loopback() {
         // Before the store is opened, or even made.
         return Err(cannot_start(&ServeError::Exposed { listen: settings.listen }));
     }
+    let forwards = forwards(file, env, connection, output)?;
     let store = repository::open(&settings.store.value)?;
-    let config = ServeConfig { listen: settings.listen, store, open: settings.open, limits: settings.limits };
+    let config = ServeConfig {
+        listen: settings.listen,
+        store,
+        open: settings.open,
+        limits: settings.limits,
+        forwards,
+        forward_terms: forward_terms(env)?,
+    };
     let stop = interrupt::on_signals()?;
     let ready = |address: SocketAddr| output.error(&format!("listening on http://{address}"));
     server::serve(config, ready, stop.requested()).await.map_err(|error| cannot_start(&error))?;
     Ok(Exit::Success)
+}
+
+#[cfg(feature = "failpoints")]
+use crate::points::forward_terms;
+
+/// The times of forwarding.
+#[cfg(not(feature = "failpoints"))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as with fail points")]
+fn forward_terms(_: &Env) -> Result<ForwardTerms, Failure> {
+    Ok(ForwardTerms::default())
+}
+
+/// Every target of a `[forward.NAME]`, opened; nothing is connected to.
+fn forwards(
+    file: Option<&ConfigFile>,
+    env: &Env,
+    connection: &ConnectionSettings,
+    output: Output,
+) -> Result<Vec<ForwardTarget>, Failure> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let mut targets = Vec::new();
+    for (name, rule) in &file.forward {
+        let forwarding = Forwarding::prepare(&file.target(name)?, env, connection, output)?.granted(false)?;
+        if let Some(doubt) = forwarding.doubt() {
+            output.warning(doubt);
+        }
+        targets.push(forwarding.served(rule));
+    }
+    Ok(targets)
 }
 
 fn cannot_start(error: &ServeError) -> Failure {

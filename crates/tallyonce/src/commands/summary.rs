@@ -1,9 +1,12 @@
 //! The closing words of a delivery, for people. Must not decide anything.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use domain::ci::Identity;
+use domain::intent::{IntentState, RefusedItem};
+use domain::listing::ForwardReport;
 use domain::{Counts, Place};
 
 use crate::failure::State;
@@ -45,6 +48,9 @@ pub(crate) fn closing(object: &PushObject) -> String {
     if let Some(forward) = &object.forward {
         let _ = writeln!(text, "{}", forwarded(forward));
     }
+    for forward in object.forwards.iter().flatten() {
+        let _ = writeln!(text, "{}", handed_on(forward, object.counts.map_or(0, |counts| counts.total)));
+    }
     if let Some(report) = &object.report {
         let (recorded, replayed) = match object.state {
             State::Recorded | State::Revised => (report.outcomes, 0),
@@ -63,11 +69,44 @@ pub(crate) fn closing(object: &PushObject) -> String {
 
 /// What became of it at a target.
 fn forwarded(forward: &ForwardObject) -> String {
-    let states: Vec<String> = forward.states.iter().map(|(state, cases)| format!("{cases} {state}")).collect();
     let cycle = forward.cycle.as_deref().map(|cycle| format!(" cycle {cycle}")).unwrap_or_default();
     let (target, kind, strategy) = (&forward.target, forward.kind, forward.strategy);
-    let states = if states.is_empty() { "nothing to write".to_owned() } else { states.join(", ") };
-    format!("forwarded to {target} ({kind}, {strategy}){cycle}: {states}, refused {}", forward.refused.len())
+    let files = forward.attachments.as_ref().map(|files| {
+        let open = if files.open > 0 { format!(", {} open", files.open) } else { String::new() };
+        format!("; attachments: {} sent, {} there, {} left out{open}", files.sent, files.there, files.left_out.len())
+    });
+    let (items, cases) = (of_items(forward.items, &forward.refused), in_cases(forward.cases, &forward.states));
+    format!("forwarded to {target} ({kind}, {strategy}){cycle}: {items}; {cases}{}", files.unwrap_or_default())
+}
+
+/// "25 of 26 items; 1 refused or without a case there (listed)".
+fn of_items(items: u64, refused: &[RefusedItem]) -> String {
+    match refused.iter().map(|refused| refused.item.as_str()).collect::<BTreeSet<_>>().len() as u64 {
+        0 => format!("all of {items} items"),
+        refused => {
+            let left = items.saturating_sub(refused);
+            format!("{left} of {items} items; {refused} refused or without a case there (listed)")
+        }
+    }
+}
+
+/// "in 25 cases: 24 acked, 1 rejected".
+fn in_cases(cases: u64, states: &BTreeMap<IntentState, u64>) -> String {
+    let states: Vec<String> = states.iter().map(|(state, cases)| format!("{cases} {state}")).collect();
+    let noun = if cases == 1 { "case" } else { "cases" };
+    if states.is_empty() { "nothing to write".to_owned() } else { format!("in {cases} {noun}: {}", states.join(", ")) }
+}
+
+/// What became of it at a target of the server. `items`: how many count of the push.
+fn handed_on(forward: &ForwardReport, items: u64) -> String {
+    let ForwardReport { target, kind, state, states, refused, cycle_there, .. } = forward;
+    let kind = kind.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
+    let cycle = cycle_there.as_deref().map(|cycle| format!(" cycle {cycle}")).unwrap_or_default();
+    let head = format!("handed on to {target}{kind}{cycle}");
+    if states.is_empty() {
+        return format!("{head}: {state}");
+    }
+    format!("{head}: {}; {}", of_items(items, refused), in_cases(states.values().sum(), states))
 }
 
 /// Where a sealed push is, and what delivers it.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use delivery::foreign::TargetName;
+use domain::forwarding::CyclePattern;
 use domain::{CycleName, JobName, OnDifference, ProjectId};
 use serde::{Deserialize, Deserializer};
 
@@ -16,14 +17,17 @@ use crate::failure::Failure;
 /// The file that is looked for in the working folder.
 pub(crate) const FILE_NAME: &str = "tallyonce.toml";
 
+/// The store of `serve`, unless said otherwise.
+pub(crate) const STORE: &str = "sqlite:tallyonce.db";
+
 /// Every key, as the reference lists them.
 #[cfg(test)]
 #[rustfmt::skip]
-pub(crate) const KEYS: [&str; 31] = [
+pub(crate) const KEYS: [&str; 35] = [
     "project", "cycle", "to", "ca-file", "client-cert", "client-key", "timeout", "paths", "job", "expect", "format",
     "on-difference", "deadline", "outbox", "chunk-outcomes", "fail-on", "partial", "allow-empty",
     "announce", "summary", "outputs", "links", "listen", "store", "open", "log-json",
-    "target", "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
+    "wait-forward", "target", "forward", "projects", "cycles", "body-bytes-max", "inflated-bytes-max", "requests-max", "connections-max",
 ];
 
 /// A configuration file.
@@ -57,6 +61,20 @@ pub(crate) struct ConfigFile {
     /// `[target.NAME]`, by name; what they hold is read when one is used.
     #[serde(default)]
     pub target: BTreeMap<TargetName, toml::Table>,
+    /// `[forward.NAME]`: targets to which `serve` hands on by itself what it records.
+    #[serde(default)]
+    pub forward: BTreeMap<TargetName, ForwardSection>,
+}
+
+/// What `serve` hands on to one target. What is not given does not narrow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ForwardSection {
+    /// Pushes of these projects.
+    pub projects: Option<Vec<ProjectId>>,
+    /// Pushes into these cycles.
+    #[serde(default, deserialize_with = "all_parsed")]
+    pub cycles: Option<Vec<CyclePattern>>,
 }
 
 /// Settings of push, and those that flush shares with it.
@@ -87,6 +105,8 @@ pub(crate) struct PushSection {
     pub partial: Option<bool>,
     /// Empty pushes.
     pub allow_empty: Option<bool>,
+    /// Wait until the server has handed it on.
+    pub wait_forward: Option<bool>,
     /// `auto` or `never`.
     pub announce: Option<AnnounceWord>,
     /// A file for summaries.
@@ -139,6 +159,13 @@ pub(crate) struct ServeSection {
     pub connections_max: Option<usize>,
 }
 
+impl ServeSection {
+    /// The store that `serve` works over, unless a flag says otherwise.
+    pub(crate) fn store(&self) -> &str {
+        self.store.as_deref().unwrap_or(STORE)
+    }
+}
+
 fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
     duration::parse(&text).map(Some).map_err(serde::de::Error::custom)
@@ -147,6 +174,13 @@ fn length<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Err
 fn parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = String>>(from: D) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(from)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn all_parsed<'de, D: Deserializer<'de>, T: std::str::FromStr<Err = String>>(
+    from: D,
+) -> Result<Option<Vec<T>>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    texts.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }
 
 impl ConfigFile {
@@ -169,10 +203,13 @@ impl ConfigFile {
             file: self.path.clone(),
             name: name.clone(),
             table: table.clone(),
+            served: self.forward.contains_key(name).then(|| self.serve.store().to_owned()),
         };
         let own = section(name, table);
         let ledger = own.ledger()?;
-        let others = self.target.iter().filter(|(other, _)| *other != name);
+        // A server keeps its targets apart in its one store; nobody pushes into that past the server.
+        let both_served = |other: &TargetName| own.served.is_some() && self.forward.contains_key(other);
+        let others = self.target.iter().filter(|(other, _)| *other != name && !both_served(other));
         for (other, table) in others {
             if section(other, table).ledger().is_ok_and(|other| other == ledger) {
                 return Err(own.wrong("ledger", &format!("{ledger} is the ledger of target {other} too")));
@@ -210,7 +247,30 @@ impl ConfigFile {
             )
         })?;
         path.clone_into(&mut file.path);
+        file.rules_are_sound()?;
         Ok(file)
+    }
+
+    /// Every `[forward.NAME]` has its target, and takes something.
+    fn rules_are_sound(&self) -> Result<(), Failure> {
+        let path = self.path.display();
+        for (name, section) in &self.forward {
+            if !self.target.contains_key(name) {
+                let what = format!("{path}: forward.{name}: there is no [target.{name}]");
+                return Err(no_target(name, &what, self.target.keys()));
+            }
+            let nothing = [
+                ("projects", section.projects.as_ref().is_some_and(Vec::is_empty)),
+                ("cycles", section.cycles.as_ref().is_some_and(Vec::is_empty)),
+            ];
+            if let Some((key, _)) = nothing.iter().find(|(_, is_empty)| *is_empty) {
+                return Err(Failure::usage(
+                    format!("{path}: forward.{name}.{key} is empty, so no push would ever go to {name}"),
+                    format!("Name {key}, or leave the key out: then pushes of all {key} go there."),
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -239,8 +299,10 @@ mod tests {
              client-cert = \"c.pem\"\nclient-key = \"k.pem\"\ntimeout = \"30s\"\n[push]\npaths = [\"a/*.xml\"]\n\
              job = \"e2e\"\nexpect = 4\nformat = \"junit\"\non-difference = \"keep\"\ndeadline = \"90s\"\n\
              outbox = \"box\"\nchunk-outcomes = 500\nfail-on = \"failed\"\npartial = true\nallow-empty = true\n\
-             announce = \"never\"\nsummary = \"s.md\"\noutputs = \"o.env\"\nlinks = \"l.json\"\n[serve]\n\
-             listen = \"127.0.0.1:1\"\nstore = \"sqlite:x.db\"\nopen = true\nlog-json = true\n",
+             wait-forward = true\nannounce = \"never\"\nsummary = \"s.md\"\noutputs = \"o.env\"\nlinks = \"l.json\"\n[serve]\n\
+             listen = \"127.0.0.1:1\"\nstore = \"sqlite:x.db\"\nopen = true\nlog-json = true\n\
+             [target.rail]\nkind = \"testrail\"\n[forward.rail]\nprojects = [\"Shop\"]\n\
+             cycles = [\"main\", \"release-*\"]\n",
         )
         .unwrap();
         assert_eq!(file.project.unwrap().as_str(), "shop");
@@ -251,6 +313,42 @@ mod tests {
         assert_eq!(file.push.fail_on, Some(FailOnWord::Failed));
         assert_eq!(file.push.announce, Some(AnnounceWord::Never));
         assert_eq!(file.serve.open, Some(true));
+        assert_eq!(file.push.wait_forward, Some(true));
+        let rule = &file.forward[&TargetName::parse("rail").unwrap()];
+        assert_eq!(rule.projects.as_ref().unwrap()[0].as_str(), "shop");
+        assert_eq!(rule.cycles.as_ref().unwrap()[1].as_str(), "release-*");
+    }
+
+    #[test]
+    fn a_rule_needs_its_target_and_takes_something() {
+        const TARGET: &str = "[target.rail]\nkind = \"testrail\"\n";
+        for (text, said) in [
+            ("[forward.rail]", "tallyonce.toml: forward.rail: there is no [target.rail] (none is there)"),
+            ("[target.a]\n[forward.rail]", "there is no [target.rail] (there are a)"),
+            (&*format!("{TARGET}[forward.rail]\nproject = [\"a\"]"), "unknown field `project`"),
+            (&*format!("{TARGET}[forward.rail]\nprojects = []"), "tallyonce.toml: forward.rail.projects is empty"),
+            (&*format!("{TARGET}[forward.rail]\ncycles = []"), "forward.rail.cycles is empty"),
+            (&*format!("{TARGET}[forward.rail]\ncycles = [\"\"]"), "stands for no cycle"),
+        ] {
+            let failure = parse(text).unwrap_err();
+            assert!(failure.what.contains(said), "{said}: {}", failure.what);
+            assert_eq!(failure.exit.number(), 2);
+        }
+        assert!(parse(&format!("{TARGET}[forward.rail]")).is_ok(), "all of it");
+    }
+
+    #[test]
+    fn what_a_server_hands_on_is_kept_in_its_store() {
+        let text = "[serve]\nstore = \"sqlite:s.db\"\n[target.a]\n[target.b]\n[target.c]\n[forward.a]\n[forward.b]";
+        let file = parse(text).unwrap();
+        let ledger = |name: &str| file.target(&TargetName::parse(name).unwrap()).unwrap().ledger().unwrap().to_string();
+        assert_eq!((ledger("a"), ledger("b")), ("sqlite:s.db".to_owned(), "sqlite:s.db".to_owned()));
+        assert_eq!(ledger("c"), "sqlite:.tallyonce/ledger-c.db");
+        let other = parse(&format!("{text}\n[target.d]\nledger = \"sqlite:s.db\"")).unwrap();
+        assert!(other.target(&TargetName::parse("d").unwrap()).is_err(), "another's ledger is not the server's store");
+        let own = parse("[target.a]\nledger = \"sqlite:l.db\"\n[forward.a]").unwrap();
+        let failure = own.target(&TargetName::parse("a").unwrap()).unwrap_err();
+        assert!(failure.what.contains("target.a.ledger: "), "{}", failure.what);
     }
 
     #[test]

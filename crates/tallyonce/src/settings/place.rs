@@ -113,6 +113,14 @@ impl PlaceSettings {
         self.target.as_ref()
     }
 
+    /// For commands that push.
+    ///
+    /// # Errors
+    /// A server forwards to the target by itself.
+    pub(crate) fn is_pushed_to(&self) -> Result<(), Failure> {
+        self.target.as_ref().map_or(Ok(()), TargetSection::not_served)
+    }
+
     /// The destination.
     ///
     /// # Errors

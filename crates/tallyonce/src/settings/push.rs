@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use domain::ci::Overrides;
+use domain::ci::{Env, Overrides};
 use domain::{CycleName, OnDifference, Ordinal, ProjectId, RunId, Variant, limits};
 use reports::Format;
 
@@ -51,6 +51,8 @@ pub(crate) struct PushSettings {
     pub allow_empty: bool,
     /// No strategy that a probe hasn't confirmed where one is needed.
     pub strict: bool,
+    /// Wait until the server has handed it on to its targets.
+    pub wait_forward: bool,
     /// Write and send nothing.
     pub dry_run: bool,
     /// One JSON object.
@@ -83,9 +85,11 @@ impl PushSettings {
             let what = format!("{source}: a job that is expected to push 0 times never completes");
             return Err(Failure::usage(what, "Give the number of pushes over all shards and variants, at least 1."));
         }
+        let place = PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?;
+        place.is_pushed_to()?;
         Ok(Self {
             paths: if paths.is_empty() { from_file() } else { paths },
-            place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
+            place,
             sources: PartSources::of_flags(&args.identity, layers),
             overrides,
             expect: expect.map(|setting| setting.value),
@@ -99,6 +103,7 @@ impl PushSettings {
             partial: layers.switch(args.partial, |f| f.push.partial),
             allow_empty: layers.switch(args.allow_empty, |f| f.push.allow_empty),
             strict: args.strict,
+            wait_forward: layers.switch(args.wait_forward, |f| f.push.wait_forward),
             dry_run: args.dry_run,
             json: args.json,
             announce: AnnounceSettings::resolve(args.announce, layers),
@@ -137,6 +142,12 @@ fn outbox(typed: Option<PathBuf>, layers: &Layers<'_>) -> Setting<PathBuf> {
     layers
         .pick("outbox", typed, "push.outbox", |f| f.push.outbox.clone())
         .unwrap_or_else(|| Setting::default(PathBuf::from(OUTBOX), "in the working folder"))
+}
+
+/// The outbox of the pushes of this folder, for a command without a flag for it.
+pub(crate) fn outbox_of_pushes(env: &Env, layers: &Layers<'_>) -> PathBuf {
+    let named = env.get(&variable("outbox")).filter(|path| !path.is_empty());
+    named.map_or_else(|| outbox(None, layers).value, PathBuf::from)
 }
 
 /// What replaces the platform's identity.
@@ -216,6 +227,8 @@ pub(crate) struct FlushSettings {
     pub outbox: Setting<PathBuf>,
     /// The outbox is believed no more than sealed files.
     pub bound: bool,
+    /// Wait until the server has handed them on to its targets.
+    pub wait_forward: bool,
     /// How long to try.
     pub deadline: Setting<Duration>,
     /// One JSON object a line.
@@ -250,12 +263,15 @@ impl FlushSettings {
                 ),
             ));
         }
+        let place = PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?;
+        place.is_pushed_to()?;
         Ok(Self {
             files: args.files,
-            place: PlaceSettings::resolve("to", args.to, args.project, args.cycle, layers)?,
+            place,
             run: args.run,
             outbox: outbox(args.outbox, layers),
             bound: args.bound,
+            wait_forward: layers.switch(args.wait_forward, |f| f.push.wait_forward),
             deadline: deadline(args.deadline, layers),
             json: args.json,
             announce: AnnounceSettings::resolve(args.announce, layers),

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use delivery::foreign::{CaseId, CycleId, CyclePer, Kind, Options, Strategy, TargetName, TargetSettings};
 use delivery::{Destination, HttpUrl, Secret};
-use domain::Status;
 use domain::ci::Env;
+use domain::{Status, limits};
 use serde_json::Value;
 
 use super::duration;
@@ -22,6 +22,17 @@ pub(crate) struct TargetSection {
     pub name: TargetName,
     /// Its keys.
     pub table: toml::Table,
+    /// The store of the server that forwards to it by itself, if one does.
+    pub served: Option<String>,
+}
+
+/// When the cycle of a round is ended there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CloseWhen {
+    /// By `tallyonce close` alone.
+    Never,
+    /// After every push, where what comes later is taken all the same.
+    Push,
 }
 
 /// A target, ready to be opened.
@@ -33,15 +44,71 @@ pub(crate) struct Target {
     pub ledger: Destination,
     /// Where the result of `probe` is kept.
     pub probe: PathBuf,
+    /// True if a server forwards to it, whose store the ledger is.
+    pub served: bool,
+    /// When its cycles are ended; as is usual for the product if nothing is said.
+    pub close: Option<CloseWhen>,
+}
+
+/// Which of the files that reports name go along.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum AttachmentsWord {
+    /// None, so that nobody hands on by surprise what tests leave behind.
+    #[default]
+    Never,
+    /// Those of items that failed or errored in the end.
+    Failed,
+    /// Those of all items.
+    All,
+}
+
+/// Which files go along, and up to which size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AttachmentSettings {
+    /// Which.
+    pub which: AttachmentsWord,
+    /// Bytes of one.
+    pub bytes_max: u64,
+}
+
+impl AttachmentSettings {
+    /// None.
+    pub(crate) const NEVER: Self = Self { which: AttachmentsWord::Never, bytes_max: limits::ATTACHMENT_BYTES_MAX };
 }
 
 impl TargetSection {
+    /// Which files go along.
+    ///
+    /// # Errors
+    /// A key holds something else.
+    pub(crate) fn attachments(&self) -> Result<AttachmentSettings, Failure> {
+        let which = match self.table.get("attachments").map(toml::Value::as_str) {
+            None | Some(Some("never")) => AttachmentsWord::Never,
+            Some(Some("failed")) => AttachmentsWord::Failed,
+            Some(Some("all")) => AttachmentsWord::All,
+            Some(_) => return Err(self.wrong("attachments", "never, failed or all is expected")),
+        };
+        let bytes_max = match self.table.get("attachment-bytes-max").map(toml::Value::as_integer) {
+            None => limits::ATTACHMENT_BYTES_MAX,
+            Some(bytes) => bytes
+                .and_then(|bytes| u64::try_from(bytes).ok())
+                .ok_or_else(|| self.wrong("attachment-bytes-max", "a number of bytes is expected"))?,
+        };
+        Ok(AttachmentSettings { which, bytes_max })
+    }
+
     /// Where its intents are kept.
     ///
     /// # Errors
     /// The key holds no store.
     pub(crate) fn ledger(&self) -> Result<Destination, Failure> {
         let text = match self.table.get("ledger") {
+            Some(_) if self.served.is_some() => {
+                let why =
+                    format!("[forward.{}] is there, so the server's store is its ledger: leave the key out", self.name);
+                return Err(self.wrong("ledger", &why));
+            }
+            None if let Some(store) = &self.served => store.clone(),
             None => format!("sqlite:.tallyonce/ledger-{}.db", self.name),
             Some(toml::Value::String(text)) => text.clone(),
             Some(_) => return Err(self.wrong("ledger", "sqlite:PATH is expected")),
@@ -53,6 +120,21 @@ impl TargetSection {
         }
     }
 
+    /// Refuses it where somebody wants to push to it: two that forward to one target would not see each other.
+    ///
+    /// # Errors
+    /// A server forwards to it.
+    pub(crate) fn not_served(&self) -> Result<(), Failure> {
+        match self.served {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(
+                format!("{}: forward.{} says that a server hands on to {}", self.file.display(), self.name, self.name),
+                "Push to the server (--to http://…, with --wait-forward to wait until it is there); or take the table \
+                 [forward.NAME] out.",
+            )),
+        }
+    }
+
     /// All of it, with the variables of this environment.
     ///
     /// # Errors
@@ -60,7 +142,10 @@ impl TargetSection {
     pub(crate) fn resolve(&self, env: &Env) -> Result<Target, Failure> {
         let ledger = self.ledger()?;
         let mut keys = Keys { section: self, options: self.options(env)? };
-        keys.options.value("ledger");
+        self.attachments()?;
+        for read in ["ledger", "attachments", "attachment-bytes-max"] {
+            keys.options.value(read);
+        }
         let kind: Kind = keys.parsed("kind", "which product it is")?;
         let url = keys.need("url", "where the product answers")?;
         let url = HttpUrl::parse(&url).map_err(|error| self.wrong("url", &error.to_string()))?;
@@ -74,6 +159,12 @@ impl TargetSection {
             Some(_) => return Err(self.wrong("cycle-per", "round or cycle is expected")),
         };
         let cycle = keys.text("cycle")?.map(CycleId::new);
+        let close = match keys.text("close")?.as_deref() {
+            None => None,
+            Some("never") => Some(CloseWhen::Never),
+            Some("push") => Some(CloseWhen::Push),
+            Some(_) => return Err(self.wrong("close", "never or push is expected")),
+        };
         let create_cases = keys.flag("create-cases")?.unwrap_or(false);
         let cases = match keys.text("mapping")? {
             Some(path) => mapping(Path::new(&path))?,
@@ -98,7 +189,7 @@ impl TargetSection {
             quiet_ms,
             options: keys.options,
         };
-        Ok(Target { settings, ledger, probe })
+        Ok(Target { settings, ledger, probe, served: self.served.is_some(), close })
     }
 
     /// The keys as JSON values, variables put in.
@@ -134,13 +225,13 @@ impl TargetSection {
     fn expanded(&self, key: &str, text: &str, env: &Env) -> Result<String, Failure> {
         let name = text.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
         let Some(name) = name else {
-            return match key {
-                "token" => Err(Failure::usage(
+            if is_credential(key, text) {
+                return Err(Failure::usage(
                     format!("{}: {}: a credential stands in the file itself", self.file.display(), self.path(key)),
-                    "Put it into a secret variable, and write token = \"${NAME_OF_THE_VARIABLE}\".",
-                )),
-                _ => Ok(text.to_owned()),
-            };
+                    "Put all of it into a secret variable, and write \"${NAME_OF_THE_VARIABLE}\" in its place.",
+                ));
+            }
+            return Ok(text.to_owned());
         };
         match env.get(name).map(str::trim).filter(|value| !value.is_empty()) {
             Some(value) => Ok(value.to_owned()),
@@ -218,6 +309,20 @@ impl Keys<'_> {
     }
 }
 
+/// True for the token, and for a header that tells who asks. A value with a place is filled in later (`{id}`, `{token}`).
+fn is_credential(key: &str, text: &str) -> bool {
+    if key == "token" {
+        return true;
+    }
+    let name = key.rsplit_once(".headers.").map(|(_, name)| name.to_ascii_lowercase());
+    let tells_who = |name: String| {
+        ["authorization", "proxy-authorization", "cookie", "key", "token", "secret", "password"]
+            .iter()
+            .any(|word| name == *word || name.strip_suffix(word).is_some_and(|rest| rest.ends_with(['-', '_'])))
+    };
+    name.is_some_and(tells_who) && !text.contains('{')
+}
+
 fn default_probe(name: &TargetName) -> PathBuf {
     PathBuf::from(format!(".tallyonce/probe-{name}.json"))
 }
@@ -246,79 +351,4 @@ fn mapping(path: &Path) -> Result<BTreeMap<String, CaseId>, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn section(text: &str) -> TargetSection {
-        TargetSection {
-            file: PathBuf::from("tallyonce.toml"),
-            name: TargetName::parse("rail").unwrap(),
-            table: text.parse().unwrap(),
-        }
-    }
-
-    fn env(pairs: &[(&str, &str)]) -> Env {
-        let map: BTreeMap<String, String> =
-            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Env::from(map)
-    }
-
-    const GOOD: &str = "kind = 'testrail'\nurl = 'https://rail.example'\nproject = 3\nuser = 'ci@example'\n\
-                        token = '${RAIL_KEY}'\nstrategy = 'reconcile'\nquiet = '90s'\nsuite = 4\n\
-                        [statuses]\nskipped = 4\n";
-
-    #[test]
-    fn every_key_is_read_and_the_rest_is_the_adapters() {
-        let mut target = section(GOOD).resolve(&env(&[("RAIL_KEY", "s3cret")])).unwrap();
-        assert_eq!(target.settings.kind, Kind::Testrail);
-        assert_eq!(target.settings.project, "3");
-        assert_eq!(target.settings.token.as_ref().map(Secret::expose), Some("s3cret"));
-        assert_eq!(target.settings.quiet_ms, Some(90_000));
-        assert_eq!(target.settings.status(Status::Skipped), Some("4"));
-        assert_eq!(target.settings.options.text("suite").unwrap().as_deref(), Some("4"));
-        assert!(target.settings.options.finish().is_ok(), "nothing that all share is left");
-        assert_eq!(target.probe, PathBuf::from(".tallyonce/probe-rail.json"));
-        assert!(!format!("{target:?}", target = section(GOOD)).contains("s3cret"));
-    }
-
-    #[test]
-    fn credentials_come_by_variables_that_are_set() {
-        let failure = section(GOOD).resolve(&env(&[])).unwrap_err();
-        assert!(failure.what.contains("target.rail.token names the variable RAIL_KEY"), "{}", failure.what);
-        let text = GOOD.replace("${RAIL_KEY}", "plain-text-key");
-        let failure = section(&text).resolve(&env(&[])).unwrap_err();
-        assert!(failure.what.contains("a credential stands in the file itself"), "{}", failure.what);
-        assert!(!format!("{failure:?}").contains("plain-text-key"));
-    }
-
-    #[test]
-    fn what_is_missing_or_wrong_is_named() {
-        let env = env(&[("RAIL_KEY", "k")]);
-        for (from, to, said) in [
-            ("kind = 'testrail'\n", "", "kind is missing: which product it is"),
-            ("'testrail'", "'testrial'", "target.rail.kind: unknown kind \"testrial\"; one of testrail"),
-            ("https://rail.example", "rail", "target.rail.url: "),
-            ("'reconcile'", "'twice'", "target.rail.strategy: unknown strategy"),
-            ("'90s'", "'soon'", "target.rail.quiet: "),
-            ("skipped = 4", "skiped = 4", "target.rail.statuses: unknown status \"skiped\""),
-        ] {
-            let failure = section(&GOOD.replace(from, to)).resolve(&env).unwrap_err();
-            assert!(failure.what.contains(said), "{said}: {}", failure.what);
-            assert_eq!(failure.exit.number(), 2);
-        }
-    }
-
-    #[test]
-    fn a_mapping_file_names_its_bad_lines() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("cases.tsv");
-        std::fs::write(&path, "# items\nsuite > adds\tC12\na, b,C13\n").unwrap();
-        let cases = mapping(&path).unwrap();
-        assert_eq!(cases["suite > adds"], CaseId::new("C12"));
-        assert_eq!(cases["a, b"], CaseId::new("C13"));
-        std::fs::write(&path, "adds\tC12\nadds\tC13\n").unwrap();
-        assert!(mapping(&path).unwrap_err().what.contains("cases.tsv:2: \"adds\" has a case already"));
-        std::fs::write(&path, "adds\n").unwrap();
-        assert!(mapping(&path).unwrap_err().what.contains("cases.tsv:1: no item and case"));
-    }
-}
+mod tests;

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use proof::stubs::{Fault, Plan, RetryAfter, Select, When};
+use proof::stubs::{Door, Fault, Plan, RetryAfter, Select, When};
+use serde_json::Value;
 
 use crate::site::{CASES, rail, report};
 
-fn faults() -> Vec<(&'static str, Fault)> {
+pub(crate) fn faults() -> Vec<(&'static str, Fault)> {
     let refused = |status, retry_after| Fault::Refused { status, retry_after };
     vec![
         ("answer dropped after the write", Fault::ResponseDropped),
@@ -54,8 +55,9 @@ fn under(name: &str, fault: &Fault) {
         assert_eq!(stub.ledger().count(), CASES, "{name}, {what}: {:?}", stub.ledger());
         assert!(stub.doubled().is_empty(), "{name}, {what}: {:?}", stub.doubled());
         let audit = folder.run(&["audit", "there", "--cycle", "main", "--json"]).output().unwrap();
-        // A run that came into being after it was looked for (R1, R3) stays empty, and is named.
-        let doubled_run = what == "add_run" && matches!(fault, Fault::DeliveredLate(_));
+        // A run that came into being after both looks for it (R1, R3) stays empty, and is named.
+        let asked = stub.log().iter().filter(|event| event.kind.what() == "add_run").count();
+        let doubled_run = asked > 1 && what == "add_run" && matches!(fault, Fault::DeliveredLate(_));
         assert_eq!(audit.code, Some(i32::from(doubled_run)), "{name}, {what}: {audit}");
         assert_eq!(audit.stdout.contains("duplicate-cycles"), doubled_run, "{name}, {what}: {audit}");
     }
@@ -104,6 +106,46 @@ fn what_an_earlier_attempt_left_reaches_the_target_before_a_part_that_ran_again(
     assert_eq!(items.count(), CASES + 1, "{items:?}");
 }
 
+/// Bodies of the calls that wrote outcomes since the first so many requests.
+fn written(stub: &Door, after: usize) -> Vec<String> {
+    let events = stub.log().into_iter().skip(after).filter(|event| event.kind.what() == "add_results_for_cases");
+    events.map(|event| String::from_utf8_lossy(&event.request.body).into_owned()).collect()
+}
+
+#[test]
+fn a_later_entry_of_a_key_waits_while_an_earlier_one_is_open() {
+    let (stub, folder, names) = rail();
+    stub.set_plan(Plan::on(Select::any(), Fault::RequestDropped));
+    for (attempt, failed) in [("1", &[2][..]), ("2", &[])] {
+        folder.write("report.xml", &report(&names, failed));
+        let (cut, _) = folder.push(&["--attempt", attempt, "--on-difference", "revise", "--deadline", "400ms"]);
+        assert_eq!(cut.code, Some(75), "{attempt}: {cut}");
+    }
+    // Now all but the outcomes gets through: the first attempt stays open, and the second one is not begun.
+    stub.set_plan(Plan::on(Select::writes().what("add_results_for_cases"), Fault::RequestDropped));
+    let before = stub.log().len();
+    let flush = |deadline| folder.run(&["flush", "--to", "there", "--json", "--deadline", deadline]).output().unwrap();
+    let cut = flush("3s");
+    assert_eq!(cut.code, Some(75), "{cut}");
+    let objects: Vec<Value> = cut.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.len(), 2, "both are told of: {cut}");
+    let sent = written(&stub, before);
+    let of =
+        |attempt: &str, bodies: &[String]| bodies.iter().filter(|body| body.contains(&format!("u{attempt}\""))).count();
+    assert!(of("1", &sent) > 0 && of("2", &sent) == 0, "{sent:?}");
+    assert_eq!(stub.ledger().count(), 0);
+    stub.set_plan(Plan::pass());
+    let before = stub.log().len();
+    let done = flush("30s");
+    assert_eq!(done.code, Some(0), "{done}");
+    let sent = written(&stub, before);
+    assert!(of("1", &sent[..1]) == 1 && of("2", &sent[1..]) == 1, "in their order: {sent:?}");
+    let (ledger, rows) = (stub.ledger(), CASES + 1);
+    assert_eq!(ledger.count(), rows, "what differs is written again: {ledger:?}");
+    let nothing = flush("30s");
+    assert_eq!((nothing.code, stub.ledger().count()), (Some(0), rows), "{nothing}");
+}
+
 #[test]
 fn a_sealed_push_goes_on_to_the_target_that_flushes_it() {
     let (stub, folder, _) = rail();
@@ -116,6 +158,23 @@ fn a_sealed_push_goes_on_to_the_target_that_flushes_it() {
         assert_eq!(flushed.code, Some(0), "{flushed}");
         assert_eq!(stub.ledger().count(), CASES);
     }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long a process takes is measured")]
+fn a_limit_that_outlasts_the_deadline_is_not_asked_again() {
+    let (stub, folder, _) = rail();
+    let limit = Fault::Refused { status: 429, retry_after: RetryAfter::Seconds(60) };
+    stub.set_plan(Plan::on(Select::writes().what("add_results_for_cases"), limit));
+    let begun = std::time::Instant::now();
+    let (cut, _) = folder.push(&["--deadline", "40s"]);
+    assert_eq!(cut.code, Some(75), "{cut}");
+    assert!(begun.elapsed() < Duration::from_secs(30), "it waited for a deadline that can't help");
+    assert!(cut.stderr.contains("60 s, which is after the deadline"), "{cut}");
+    assert_eq!(written(&stub, 0).len(), 1);
+    stub.set_plan(Plan::pass());
+    let (done, _) = folder.push(&[]);
+    assert_eq!((done.code, stub.ledger().count()), (Some(0), CASES), "{done}");
 }
 
 #[test]
@@ -134,4 +193,32 @@ fn what_the_deadline_cuts_is_kept_and_flushed() {
     assert_eq!(stub.ledger().count(), CASES);
     let done = folder.run(&["forwards", "--json"]).output().unwrap();
     assert_eq!(done.code, Some(0), "{done}");
+}
+
+#[test]
+fn what_is_parked_is_left_or_taken_up_by_its_id() {
+    let (stub, folder, _) = rail();
+    let json = |args: &[&str]| {
+        let finished = folder.run(args).output().unwrap();
+        let value: Value = serde_json::from_str(finished.stdout.trim()).unwrap_or_default();
+        (finished.code, value)
+    };
+    stub.set_plan(Plan::on(Select::writes().what("add_results_for_cases"), Fault::RequestDropped));
+    let (parked, _) = folder.push(&["--deadline", "3m"]);
+    assert_eq!(parked.code, Some(7), "{parked}");
+    let (code, listed) = json(&["forwards", "--json"]);
+    assert_eq!((code, &listed["forwards"][0]["state"]), (Some(7), &"parked".into()), "{listed}");
+    let id = listed["forwards"][0]["id"].as_str().unwrap().to_owned();
+    let (code, left) = json(&["forwards", "--give-up", &id, "--because", "recorded by hand", "--json"]);
+    assert_eq!((code, &left["forwards"][0]["cause"]), (Some(0), &"recorded by hand".into()), "{left}");
+    let (again, _) = folder.push(&[]);
+    assert_eq!((again.code, stub.ledger().count()), (Some(0), 0), "{again}");
+    stub.set_plan(Plan::pass());
+    let (code, taken_up) = json(&["forwards", "--resume", &id, "--json"]);
+    assert_eq!((code, stub.ledger().count()), (Some(0), CASES), "{taken_up}");
+    // Neither what has ended nor what nobody knows is taken up.
+    let none = "0".repeat(32);
+    for wrong in [&id, &none] {
+        assert_eq!(json(&["forwards", "--resume", wrong]).0, Some(2));
+    }
 }

@@ -8,10 +8,24 @@
     reason = "helpers of tests may panic and print"
 )]
 
+mod attached;
+mod attachments;
+mod beside;
+mod calls;
+mod counted;
 mod doubles;
+mod ending;
 mod faults;
+mod fleet;
+mod live;
 mod matrix;
+mod peers;
+mod places;
+mod probes;
 mod products;
+mod served;
 mod site;
+mod told;
+mod twins;
 mod usage;
 mod verdict;

@@ -1,7 +1,7 @@
 //! A folder with a configuration and a report, and a product to push it to.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proof::spawn::{Binary, Finished, Run};
@@ -14,18 +14,26 @@ pub(crate) const CASES: usize = 7;
 /// One request may take so long.
 pub(crate) const TIMEOUT: &str = "700ms";
 
-/// A folder of a job.
-pub(crate) struct Folder(tempfile::TempDir);
+/// A folder of a job, and what the job is told.
+pub(crate) struct Folder {
+    dir: tempfile::TempDir,
+    /// The pipeline run that it belongs to.
+    pub(crate) run: String,
+    /// What the product lets it in with.
+    pub(crate) token: String,
+}
 
 impl Folder {
     pub(crate) fn new(config: &str) -> Self {
-        let folder = Self(tempfile::tempdir().unwrap());
+        // In memory where that can be had: these tests kill processes, not machines, and sync tens of thousands of times.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let folder = Self { dir, run: "7".to_owned(), token: "key".to_owned() };
         folder.write("tallyonce.toml", config);
         folder
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.dir.path().join(name)
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
@@ -34,8 +42,13 @@ impl Folder {
 
     /// The program, with the variables of a job and of the target's credentials.
     pub(crate) fn run(&self, args: &[&str]) -> Run {
-        let run = Run::new(&Binary::at(env!("CARGO_BIN_EXE_tallyonce")).unwrap()).args(args).folder(self.0.path());
-        run.env("TALLYONCE_TIMEOUT", TIMEOUT).env("TARGET_TOKEN", "key").timeout(Duration::from_secs(90))
+        self.run_by(Path::new(env!("CARGO_BIN_EXE_tallyonce")), args)
+    }
+
+    /// The same by another build of the program.
+    pub(crate) fn run_by(&self, program: &Path, args: &[&str]) -> Run {
+        let run = Run::new(&Binary::at(program).unwrap()).args(args).folder(self.dir.path());
+        run.env("TALLYONCE_TIMEOUT", TIMEOUT).env("TARGET_TOKEN", &self.token).timeout(Duration::from_secs(90))
     }
 
     /// The push of the report of one run, and what its object says.
@@ -46,9 +59,8 @@ impl Folder {
     }
 
     pub(crate) fn pushing(&self, more: &[&str]) -> Run {
-        let args =
-            ["push", "--json", "report.xml", "--to", "there", "--project", "shop", "--cycle", "main", "--run", "7"];
-        self.run(&[&args[..], more].concat())
+        let args = ["push", "--json", "report.xml", "--to", "there", "--project", "shop", "--cycle", "main"];
+        self.run(&[&args[..], &["--run", &self.run], more].concat())
     }
 }
 

@@ -33,6 +33,20 @@ fn credentials_are_variables_that_have_to_be_set() {
 }
 
 #[test]
+fn a_dry_run_reads_the_table_and_writes_nothing() {
+    let (stub, folder, _) = rail();
+    let dry =
+        ["push", "report.xml", "--to", "there", "--project", "shop", "--cycle", "main", "--run", "7", "--dry-run"];
+    let dry = folder.run(&dry).output().unwrap();
+    assert!(dry.code == Some(0) && dry.stdout.contains("there (testrail, reconcile), ledger sqlite:"), "{dry}");
+    let unset = folder.pushing(&["--dry-run"]).env("TARGET_TOKEN", "").output().unwrap();
+    assert_eq!(unset.code, Some(2), "{unset}");
+    assert!(unset.stderr.contains("TARGET_TOKEN, which is not set"), "{unset}");
+    assert!(!folder.path(".tallyonce").exists());
+    assert_eq!(stub.ledger().count(), 0);
+}
+
+#[test]
 fn an_unknown_key_of_a_target_is_an_error() {
     let (_stub, folder, _) = rail();
     let text = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
@@ -50,8 +64,15 @@ fn what_has_no_case_is_listed_and_the_rest_is_written() {
     folder.write("report.xml", &report(&names, &[]));
     let (partly, json) = folder.push(&[]);
     assert_eq!(partly.code, Some(6), "{partly}");
-    assert_eq!(json["forward"]["refused"].as_array().unwrap().len(), 2, "{json:#}");
+    let forward = &json["forward"];
+    assert_eq!(forward["refused"].as_array().unwrap().len(), 2, "{json:#}");
+    assert_eq!((&forward["items"], &forward["cases"]), (&(CASES + 2).into(), &CASES.into()), "{json:#}");
+    assert_eq!(forward["states"], serde_json::json!({"acked": CASES}), "{json:#}");
     assert_eq!(stub.ledger().count(), CASES);
+    let args = ["push", "report.xml", "--to", "there", "--project", "shop", "--cycle", "main", "--run", "7"];
+    let again = folder.run(&args).output().unwrap();
+    let words = "7 of 9 items; 2 refused or without a case there (listed); in 7 cases: 7 acked\n";
+    assert!(again.code == Some(6) && again.stdout.contains(words), "{again}");
 }
 
 #[test]

@@ -9,12 +9,13 @@ use proof::stubs::{Ledger, RecordedRow};
 use serde_json::Value;
 
 use crate::matrix::Mode;
-use crate::products::{ALL, OUTCOMES, Product};
+use crate::products::{ALL, OUTCOMES};
 
 /// What says that something stands there more than once.
 const DOUBLED: [&str; 4] = ["duplicate-detected", "cycle-doubled", "doubled", "duplicate-cycles"];
 /// What says that something is not there, or may not be.
-const LOST: [&str; 6] = ["vanished", "missing", "accepted-not-confirmed", "marker-mangled", "parked", "refused"];
+const LOST: [&str; 7] =
+    ["vanished", "vendor-lost", "missing", "accepted-not-confirmed", "marker-mangled", "parked", "refused"];
 
 /// What the program said of one push, in all runs.
 #[derive(Debug, Default)]
@@ -96,8 +97,8 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// The rows that count: with containers those of the one that the program settled on, else all.
-    fn rows(&self, product: &Product) -> BTreeMap<&str, Vec<&RecordedRow>> {
-        let contained = product.strategy == "container";
+    pub(crate) fn rows(&self, strategy: &str) -> BTreeMap<&str, Vec<&RecordedRow>> {
+        let contained = strategy == "container";
         let counts = |row: &&RecordedRow| !contained || self.said.cycles.contains(&row.cycle);
         let items = self.ledger.items().iter();
         let items = items.map(|(item, rows)| (item.as_str(), rows.iter().filter(counts).collect::<Vec<_>>()));
@@ -118,11 +119,24 @@ pub(crate) struct Tally {
 impl Tally {
     /// Those of one more push.
     pub(crate) fn add(&mut self, other: Tally) {
+        self.add_counts(&other);
+        self.named.extend(other.named);
+    }
+
+    /// The figures alone.
+    pub(crate) fn add_counts(&mut self, other: &Tally) {
         self.pushes += other.pushes;
         self.recorded += other.recorded;
         self.doubled += other.doubled;
         self.lost += other.lost;
-        self.named.extend(other.named);
+    }
+}
+
+/// Three cells of a table.
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pushes, recorded, doubled, lost, .. } = self;
+        write!(f, "{recorded} of {} | {doubled} | {lost}", pushes * OUTCOMES)
     }
 }
 
@@ -130,8 +144,8 @@ impl Tally {
 ///
 /// # Errors
 /// The rule is broken, in words.
-pub(crate) fn judge(product: &Product, seen: &Seen, clean: &Seen) -> Result<Tally, String> {
-    let (rows, expected) = (seen.rows(product), clean.rows(product));
+pub(crate) fn judge(strategy: &str, seen: &Seen, clean: &Seen) -> Result<Tally, String> {
+    let (rows, expected) = (seen.rows(strategy), clean.rows(strategy));
     let says = |rows: &[&RecordedRow]| rows.iter().map(|row| row.status.clone()).collect::<BTreeSet<_>>();
     let recorded: usize = rows.values().map(Vec::len).sum();
     let tally = Tally {
@@ -157,35 +171,32 @@ pub(crate) fn judge(product: &Product, seen: &Seen, clean: &Seen) -> Result<Tall
 }
 
 /// The table, in Markdown.
-pub(crate) fn table(tallies: &BTreeMap<(usize, Mode), Tally>) -> String {
+pub(crate) fn table(tallies: &BTreeMap<(usize, usize, Mode), Tally>) -> String {
     let mut text = String::from(
         "| target | how tested | strategy | what went wrong | recorded | doubled | lost | named |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    for ((place, mode), tally) in tallies {
+    for ((place, strategy, mode), tally) in tallies {
         let product = &ALL[*place];
         let named: Vec<String> = tally.named.iter().map(|name| format!("`{name}`")).collect();
         let named = if named.is_empty() { "–".to_owned() } else { named.join(", ") };
-        let (count, all) = (tally.recorded, tally.pushes * OUTCOMES);
         let _ = writeln!(
             text,
-            "| {} | {} | `{}` | {} | {count} of {all} | {} | {} | {named} |",
+            "| {} | {} | `{}` | {} | {tally} | {named} |",
             product.name,
             product.tested,
-            product.strategy,
+            product.strategies[*strategy],
             mode.words(),
-            tally.doubled,
-            tally.lost,
         );
     }
     text
 }
 
-/// Puts the table between the marks of its page.
-pub(crate) fn write(table: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets/faults.md");
+/// Puts a table between the marks of this name in its page.
+pub(crate) fn write(page: &str, mark: &str, table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets").join(page);
     let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- matrix -->\n", "<!-- /matrix -->");
+    let (begin, end) = (&*format!("<!-- {mark} -->\n"), &*format!("<!-- /{mark} -->"));
     let (head, rest) = page.split_once(begin).expect("the mark at which the table begins");
     let (_, tail) = rest.split_once(end).expect("the mark at which the table ends");
     std::fs::write(&path, format!("{head}{begin}{table}{end}{tail}")).unwrap();

@@ -6,7 +6,9 @@ use domain::intent::Intent;
 use domain::marker::{Found, WriteId};
 
 use super::ledger::Known;
-use super::{Audit, AuditError, AuditOptions, Counts, CycleRows, CycleSeen, Finding, FoundBy, Seen, Shared, likely};
+use super::{
+    Audit, AuditError, AuditOptions, Counts, CycleRows, CycleSeen, Finding, FoundBy, Seen, Shared, likely, namesakes,
+};
 use crate::foreign::entry::{CaseId, RowStatus};
 
 /// Judges what cycles hold, and holds it against the ledger's intents if they are given.
@@ -15,14 +17,16 @@ use crate::foreign::entry::{CaseId, RowStatus};
 /// [`AuditError::Ledger`].
 pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOptions) -> Result<Audit, AuditError> {
     let ledger = ledger.map(Known::of).transpose()?;
-    let shown: Vec<CycleSeen> = cycles.iter().map(shown).collect();
-    let mut findings = doubled_cycles(&cycles, &shown);
+    let (by_name, cycles): (Vec<_>, Vec<_>) = cycles.into_iter().partition(|cycle| cycle.by == FoundBy::Name);
+    let seen: Vec<CycleSeen> = cycles.iter().map(shown).collect();
+    let mut findings = doubled_cycles(&cycles, &seen);
+    findings.extend(namesakes::findings(&cycles, &by_name, shown));
     let rows = cycles.into_iter().flat_map(|CycleRows { cycle, rows, .. }| {
         let verdicts = rows.into_iter().filter(|row| row.status != RowStatus::Open);
         verdicts.map(move |row| Seen::of(&cycle.id, row)).collect::<Vec<_>>()
     });
     let rows: Vec<Seen> = rows.collect();
-    let mut counts = Counts { cycles: shown.len(), rows: rows.len(), ..Counts::default() };
+    let mut counts = Counts { cycles: seen.len(), rows: rows.len(), ..Counts::default() };
     let cases = by_case(rows, &mut counts);
     let sorted: Vec<Sorted> = cases.values().map(|rows| Sorted::of(rows)).collect();
     let batches = likely::Batches::of(sorted.iter().map(|sorted| &sorted.counting[..]), options.window_ms);
@@ -37,7 +41,7 @@ pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOp
     }
     counts.orphans = count(&findings, |finding| matches!(finding, Finding::Orphan { .. }));
     counts.missing = count(&findings, |finding| matches!(finding, Finding::Missing { .. }));
-    Ok(Audit { cycles: shown, counts, findings })
+    Ok(Audit { cycles: seen, counts, findings, unseen: Vec::new() })
 }
 
 fn count(findings: &[Finding], which: impl Fn(&Finding) -> bool) -> usize {
@@ -50,6 +54,7 @@ fn shown(cycle: &CycleRows) -> CycleSeen {
         name: cycle.cycle.name.clone(),
         closed: cycle.cycle.closed,
         rows: cycle.rows.iter().filter(|row| row.status != RowStatus::Open).count(),
+        at_ms: namesakes::time_of(cycle),
     }
 }
 
@@ -59,7 +64,7 @@ fn doubled_cycles(cycles: &[CycleRows], shown: &[CycleSeen]) -> Vec<Finding> {
     for (cycle, shown) in cycles.iter().zip(shown) {
         match cycle.by {
             // Several containers of one round are meant to be.
-            FoundBy::Ledger => continue,
+            FoundBy::Ledger | FoundBy::Name => continue,
             FoundBy::Tag => tagged.push(shown.clone()),
             FoundBy::Configuration => {}
         }

@@ -23,12 +23,11 @@ impl<'a> Known<'a> {
     pub(super) fn of(intents: &'a [Intent]) -> Result<Self, AuditError> {
         let mut known = Self { confirmed: Vec::new(), markers: BTreeSet::new() };
         for intent in intents {
-            let entries: Vec<Entry> = serde_json::from_slice(&intent.body)
-                .map_err(|error| AuditError::Ledger { intent: intent.id, why: error.to_string() })?;
+            let entries = entries_of(intent)?;
             let confirmed = matches!(intent.state, IntentState::Acked | IntentState::Found);
             for entry in entries {
                 known.markers.insert((entry.marker.write, entry.marker.content));
-                if confirmed && !is_refused(intent, &entry) {
+                if confirmed && !entry.is_refused_in(intent) {
                     known.confirmed.push((intent, entry));
                 }
             }
@@ -81,11 +80,8 @@ fn stands_for(row: &Seen, entry: &Entry) -> bool {
         .is_some_and(|(write, content)| write == entry.marker.write && (content == entry.marker.content || newer(row)))
 }
 
-/// True if every item of it was refused.
-fn is_refused(intent: &Intent, entry: &Entry) -> bool {
-    let is_out = |item: &domain::ItemName| {
-        let text = item.to_string();
-        intent.refused.iter().any(|refused| refused.item == text)
-    };
-    !entry.items.is_empty() && entry.items.iter().all(is_out)
+/// What an intent means to write.
+pub(super) fn entries_of(intent: &Intent) -> Result<Vec<Entry>, AuditError> {
+    serde_json::from_slice(&intent.body)
+        .map_err(|error| AuditError::Ledger { intent: intent.id, why: error.to_string() })
 }

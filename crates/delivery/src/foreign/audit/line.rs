@@ -57,6 +57,15 @@ impl Finding {
                 };
                 format!("{} cycles share {what}", cycles.len())
             }
+            Finding::LikelyDuplicateCycles { cycles, apart_ms, cases_shared, cases_equal } => format!(
+                "{} cycles of one name and without a tag, made within {} s; {cases_equal} of {cases_shared} cases that \
+                 more than one of them has say the same in each",
+                cycles.len(),
+                apart_ms.div_ceil(1000)
+            ),
+            Finding::CountDiffers { confirmed, uncertain, counted, total, .. } => {
+                count_words(*confirmed, *uncertain, *counted, *total)
+            }
             Finding::Missing { mangled_there: true, .. } => {
                 "confirmed, and not found; a row of the case has a changed marker".to_owned()
             }
@@ -73,9 +82,11 @@ impl Finding {
                 rows.iter().map(|row| base.with(row)).collect()
             }
             Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![base.with(row)],
-            Finding::DuplicateCycles { cycles, .. } => {
+            Finding::CountDiffers { cycle, .. } => vec![Line { cycle: cycle.to_string(), ..base }],
+            Finding::DuplicateCycles { cycles, .. } | Finding::LikelyDuplicateCycles { cycles, .. } => {
                 let line = |cycle: &super::CycleSeen| Line {
                     cycle: cycle.cycle.to_string(),
+                    at: cycle.at_ms.map(utc).unwrap_or_default(),
                     text: cycle.name.clone(),
                     ..base.clone()
                 };
@@ -88,6 +99,24 @@ impl Finding {
                 text: title.clone(),
                 ..base
             }],
+        }
+    }
+}
+
+/// What is wrong with a count, the worst first.
+fn count_words(confirmed: u64, uncertain: u64, counted: Option<u64>, total: u64) -> String {
+    let known = match uncertain {
+        0 => format!("{confirmed} are confirmed"),
+        _ => format!("{confirmed} are confirmed, and {uncertain} more may be there"),
+    };
+    match counted {
+        None => format!("too many or too few: a write of ours is there in part, or with something else in it; {known}"),
+        Some(counted) if counted > confirmed + uncertain => {
+            format!("too many: {counted} of ours are there, and {known}")
+        }
+        Some(counted) if counted < confirmed => format!("too few: {counted} of ours are there, and {known}"),
+        Some(counted) => {
+            format!("{} outcomes there are not ours: {total} in all, and {known}", total.saturating_sub(counted))
         }
     }
 }

@@ -1,24 +1,26 @@
 //! Audit: what stands in a cycle more than once, what is missing there, and what nobody knows there, with the evidence.
 //! Repeats of one delivery are told from real re-executions (design, section 9). Must not write anything there.
 //!
-//! Read [`Finding`] first, then `judge` (the pure core), then [`Audit::of`] (what is read for it).
+//! Read [`Finding`] first, then `judge` (the pure core), then `read` (what is read for it).
 
+mod counted;
 mod judge;
 mod ledger;
 mod likely;
 mod line;
+mod namesakes;
+mod read;
 mod seen;
 
 use domain::PushKey;
-use domain::intent::{Intent, IntentId};
+use domain::intent::IntentId;
 use domain::marker::Marker;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::adapter::Adapter;
-use super::entry::{CaseId, CycleFound, CycleId, CycleWanted, Row};
+use super::entry::{CaseId, CycleFound, CycleId, Row};
 use super::facts::VerdictRule;
-use super::patience::{GaveUp, Patience};
+use super::patience::GaveUp;
 
 pub use judge::judge;
 pub use line::Line;
@@ -32,7 +34,8 @@ pub const WINDOW_MS: u64 = 600_000;
 /// How rows are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditOptions {
-    /// How far apart equal rows without a marker may be and still be taken for a repeat, in milliseconds.
+    /// How far apart equal rows without a marker, or cycles of one name without a tag, may be and still be taken for a
+    /// repeat, in milliseconds.
     pub window_ms: u64,
     /// What a second write for a case does there: where it replaces, an older outcome isn't missed.
     pub verdict: VerdictRule,
@@ -54,6 +57,8 @@ pub enum FoundBy {
     Configuration,
     /// An intent of the ledger was written into it: one of several containers of the round.
     Ledger,
+    /// It has the name of one of the others, and no tag of ours.
+    Name,
 }
 
 /// A cycle and all that it holds.
@@ -65,6 +70,8 @@ pub struct CycleRows {
     pub by: FoundBy,
     /// Its rows.
     pub rows: Vec<Row>,
+    /// When it was made as the product says, milliseconds since 1970.
+    pub made_ms: Option<u64>,
 }
 
 /// A cycle as evidence.
@@ -78,6 +85,9 @@ pub struct CycleSeen {
     pub closed: bool,
     /// How many rows it holds.
     pub rows: usize,
+    /// When it was made, or its first row recorded, milliseconds since 1970; where nothing tells, it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_ms: Option<u64>,
 }
 
 /// What several cycles share though only one should have it.
@@ -136,6 +146,31 @@ pub enum Finding {
         /// The cycles, oldest first.
         cycles: Vec<CycleSeen>,
     },
+    /// Cycles of one name that were made within a short time, without a tag: a client that made one, heard nothing, and
+    /// made another one. Two pipelines that name their cycles alike look no different, so this is never certain.
+    LikelyDuplicateCycles {
+        /// The cycles, oldest first.
+        cycles: Vec<CycleSeen>,
+        /// From the first to the last, in milliseconds.
+        apart_ms: u64,
+        /// Cases that have rows in more than one of them.
+        cases_shared: usize,
+        /// Those of them whose rows say the same in each.
+        cases_equal: usize,
+    },
+    /// The product counts outcomes and lists none, and counts others than the ledger knows of.
+    CountDiffers {
+        /// The cycle.
+        cycle: CycleId,
+        /// How many outcomes of ours are confirmed there.
+        confirmed: u64,
+        /// How many more may be there or not.
+        uncertain: u64,
+        /// How many outcomes of ours it counts; null if what counts them is there in part, or holds something else too.
+        counted: Option<u64>,
+        /// How many outcomes it counts in all, whoever wrote them.
+        total: u64,
+    },
     /// The ledger has it confirmed, and it is not there.
     Missing {
         /// The case.
@@ -173,6 +208,8 @@ impl Finding {
             Finding::LikelyDoubled { .. } => "likely-doubled",
             Finding::ReExecuted { .. } => "re-executed",
             Finding::DuplicateCycles { .. } => "duplicate-cycles",
+            Finding::LikelyDuplicateCycles { .. } => "likely-duplicate-cycles",
+            Finding::CountDiffers { .. } => "count-differs",
             Finding::Missing { .. } => "missing",
             Finding::Orphan { .. } => "orphan",
             Finding::MarkerMangled { .. } => "marker-mangled",
@@ -224,6 +261,16 @@ pub enum AuditError {
         /// The tag.
         tag: String,
     },
+    /// The product only counts, and no ledger says how many there should be.
+    #[error(
+        "cycle {cycle} holds {total} outcomes; the product lists none, and nothing was pushed to it from here: there is nothing to hold the count against"
+    )]
+    NothingToCompare {
+        /// The cycle.
+        cycle: CycleId,
+        /// How many it counts.
+        total: u64,
+    },
     /// An intent of the ledger can't be read.
     #[error("intent {intent} of the ledger can't be read: {why}")]
     Ledger {
@@ -243,58 +290,12 @@ pub struct Audit {
     pub counts: Counts,
     /// What was found, by case; what is about whole cycles first.
     pub findings: Vec<Finding>,
+    /// What this product lets nobody see, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
 }
 
 impl Audit {
-    /// Reads the cycle and judges it. With the intents of the round, also what is missing and what nobody knows.
-    ///
-    /// If the configuration names a cycle, that one is read, and those that carry the round's tag beside it, and those that
-    /// the intents were written into.
-    ///
-    /// # Errors
-    /// Something can't be read; there is no cycle.
-    pub async fn of(
-        adapter: &dyn Adapter,
-        wanted: &CycleWanted,
-        ledger: Option<&[Intent]>,
-        options: AuditOptions,
-        patience: &mut Patience<'_>,
-    ) -> Result<Audit, AuditError> {
-        let mut found: Vec<(CycleFound, FoundBy)> = Vec::new();
-        if wanted.given.is_some() {
-            let given = patience.reading(|| adapter.find_cycles(wanted)).await?;
-            found.extend(given.into_iter().map(|cycle| (cycle, FoundBy::Configuration)));
-        }
-        let tag_alone = CycleWanted { given: None, ..wanted.clone() };
-        for cycle in patience.reading(|| adapter.find_cycles(&tag_alone)).await? {
-            match found.iter_mut().find(|(known, _)| known.id == cycle.id) {
-                Some((_, by)) => *by = FoundBy::Tag,
-                None => found.push((cycle, FoundBy::Tag)),
-            }
-        }
-        for id in ledger.into_iter().flatten().filter_map(|intent| intent.cycle_there.as_deref()).map(CycleId::new) {
-            if found.iter().any(|(known, _)| known.id == id) {
-                continue;
-            }
-            let there = CycleWanted { given: Some(id), ..wanted.clone() };
-            match patience.reading(|| adapter.find_cycles(&there)).await {
-                Ok(cycles) => found.extend(cycles.into_iter().map(|cycle| (cycle, FoundBy::Ledger))),
-                // It is not there any more, and all that is confirmed of it is missing.
-                Err(GaveUp::Refused(_)) => {}
-                Err(gave_up) => return Err(gave_up.into()),
-            }
-        }
-        if found.is_empty() {
-            return Err(AuditError::NoCycle { name: wanted.name.clone(), tag: wanted.tag() });
-        }
-        let mut cycles = Vec::with_capacity(found.len());
-        for (cycle, by) in found {
-            let rows = patience.reading(|| adapter.rows(&cycle.id, &[])).await?;
-            cycles.push(CycleRows { cycle, by, rows });
-        }
-        judge(cycles, ledger, options)
-    }
-
     /// True if nothing is wrong: re-executions are none of it.
     pub fn is_clean(&self) -> bool {
         !self.findings.iter().any(Finding::is_wrong)

@@ -4,19 +4,29 @@
 //! Read [`Forwarder::forward`] first, then `settle` (one intent to its end), then `decide` (what is there against what is
 //! to be).
 
+mod attach;
 mod book;
 mod container;
+mod counts;
 mod cycle;
 mod decide;
+mod known;
+mod older;
 mod patience;
+mod person;
+mod placed;
 mod plan;
+mod planned;
+mod reading;
+mod refuse;
+mod reread;
 mod send;
 mod settle;
 mod sweep;
 
 use std::collections::BTreeMap;
 
-use domain::intent::{Flag, Intent, IntentState, RefusedItem};
+use domain::intent::{Flag, Intent, IntentEvent, IntentState, RefusedItem};
 use domain::{CycleName, Ordinal, Outcome, ProjectId, PushKey, RoundId};
 use rand::Rng;
 use thiserror::Error;
@@ -28,8 +38,12 @@ use super::settings::TargetName;
 use crate::clock::Clock;
 use crate::stop::Stop;
 
-pub use book::{Book, BookError, Turn};
+pub use attach::Attached;
+pub use book::{Book, BookError, Of, Turn};
+pub use container::container_id;
+use cycle::{Origin, Place};
 pub use decide::{Need, Needs, needs};
+pub use refuse::Unfit;
 
 /// A push as it is to be there.
 #[derive(Debug, Clone)]
@@ -46,7 +60,7 @@ pub struct Load {
     pub ordinal: Option<Ordinal>,
     /// Its outcomes.
     pub outcomes: Vec<Outcome>,
-    /// When it was recorded with us, milliseconds since 1970.
+    /// When the push was first recorded with us, milliseconds since 1970: nothing of it is older.
     pub at_ms: u64,
     /// The cycle there.
     pub wanted: CycleWanted,
@@ -71,10 +85,10 @@ impl Forwarded {
         self.unmatched.iter().chain(self.intents.iter().flat_map(|intent| &intent.refused)).cloned().collect()
     }
 
-    /// All flags, each once.
+    /// All flags that people still have to know, each once.
     pub fn all_flags(&self) -> Vec<Flag> {
-        let mut flags: Vec<Flag> =
-            self.flags.iter().chain(self.intents.iter().flat_map(|intent| &intent.flags)).copied().collect();
+        let of_intents = self.intents.iter().flat_map(|intent| Flag::said(intent.flags.iter()));
+        let mut flags: Vec<Flag> = self.flags.iter().copied().chain(of_intents).collect();
         flags.sort_unstable();
         flags.dedup();
         flags
@@ -82,7 +96,9 @@ impl Forwarded {
 
     /// True if all of it is there, or was refused for good.
     pub fn is_settled(&self) -> bool {
-        self.intents.iter().all(|intent| intent.state.is_settled() && intent.state != IntentState::Parked)
+        let given_up = |intent: &Intent| intent.flags.contains(&Flag::GivenUp);
+        let parked = |intent: &Intent| intent.state == IntentState::Parked && !given_up(intent);
+        self.intents.iter().all(|intent| intent.state.is_settled() && !parked(intent))
     }
 }
 
@@ -101,6 +117,9 @@ pub enum Halt {
     /// The repository refuses what is asked, whatever the outcomes.
     #[error("{0}")]
     Refused(String),
+    /// What is asked for, or written to, is not there or takes nothing more, as the repository says.
+    #[error("{0}")]
+    Gone(String),
     /// The ledger.
     #[error(transparent)]
     Book(#[from] BookError),
@@ -123,6 +142,13 @@ pub enum Step {
         /// Where.
         state: IntentState,
     },
+    /// What was open in another cycle could not be settled: it stays as it is, and something else goes on.
+    Left {
+        /// The cycle there, if there is one yet.
+        cycle: Option<String>,
+        /// In words.
+        why: String,
+    },
 }
 
 /// Forwards to one target, within one deadline.
@@ -137,6 +163,9 @@ pub struct Forwarder<'a> {
     pub strategy: Strategy,
     /// The quiet time, in milliseconds.
     pub quiet_ms: u64,
+    /// Nobody else forwards into this target's cycles, so that what its ledger doesn't know is nobody's. Never true of a
+    /// job, whose ledger may be gone or be another one's.
+    pub sole: bool,
     /// Where intents are kept.
     pub book: &'a dyn Book,
     /// What time it is.
@@ -152,7 +181,9 @@ pub struct Forwarder<'a> {
 }
 
 impl Forwarder<'_> {
-    /// Forwards a load, after what an earlier process left for this target.
+    /// Forwards a load, after what an earlier process left of the same push or in the same cycle. What else it left for
+    /// this target is settled before, too, where nobody else does it by itself: within half of the time, and no trouble
+    /// with it keeps the load back.
     ///
     /// # Errors
     /// It isn't known whether all of it is there; what is planned goes on with the next call.
@@ -165,13 +196,13 @@ impl Forwarder<'_> {
         Ok(done)
     }
 
-    /// Brings what an earlier process left to its end.
+    /// Brings what an earlier process left to its end. What isn't answered of one cycle keeps no other from it.
     ///
     /// # Errors
-    /// As [`Self::forward`].
+    /// As [`Self::forward`]: for the first that could not be settled, once all others are.
     pub async fn resume(&mut self) -> Result<Vec<Intent>, Halt> {
         let turn = self.turn().await?;
-        let done = self.older(turn).await;
+        let done = self.all_open(turn).await;
         let ended = self.book.end_turn(self.target, turn).await;
         let done = done?;
         ended?;
@@ -179,37 +210,71 @@ impl Forwarder<'_> {
     }
 
     async fn forward_in(&mut self, turn: Turn, load: Load) -> Result<Forwarded, Halt> {
-        let older = self.older(turn).await?;
-        if let Some(before) = older.iter().find(|intent| intent.key == load.key && !intent.state.is_settled()) {
-            let cause = before.cause.as_deref().unwrap_or("no answer yet");
-            return Err(Halt::Over(format!("an earlier delivery of this key goes first: {cause}")));
-        }
         let mut forwarded = Forwarded::default();
         if self.strategy == Strategy::Container {
             self.contain(turn, &load, &mut forwarded).await?;
             return Ok(forwarded);
         }
-        let cycle = self.cycle(turn, &load.wanted, &mut forwarded.flags).await?;
-        forwarded.cycle = Some(cycle.clone());
-        let entries = self.entries(&load, &mut forwarded.unmatched).await?;
-        let entries = self.writable(&cycle, entries, &mut forwarded.unmatched).await?;
-        let planned =
-            plan::intents(self.target, &load, &cycle, &entries, self.adapter.facts().bulk.items_max, self.clock);
-        for intent in self.book.plan(turn, planned).await? {
-            forwarded.intents.push(self.settle(turn, intent).await?);
-        }
-        self.look_once_more(turn, &mut forwarded).await?;
+        self.what_goes_first(turn, &load).await?;
+        let place = self.cycle(turn, &load.wanted, &mut forwarded.flags).await?;
+        // Somebody deleted or ended the cycle that the ledger knows: that is no word on the outcomes.
+        let halt = match self.forward_into(turn, &load, &place, &mut forwarded).await {
+            Err(halt @ (Halt::Refused(_) | Halt::Gone(_))) if place.origin == Origin::Known => halt,
+            done => return done.map(|()| forwarded),
+        };
+        forwarded = Forwarded::default();
+        let other = self.instead_of(turn, &load.wanted, (&place.cycle, &halt), &mut forwarded.flags).await?;
+        let Some(other) = other else { return Err(halt) };
+        self.leave_cycle(turn, &place.cycle, &halt.to_string()).await?;
+        self.forward_into(turn, &load, &other, &mut forwarded).await?;
+        self.leave_for_good(turn, &load, &place.cycle, &forwarded).await?;
         Ok(forwarded)
     }
 
-    async fn older(&mut self, turn: Turn) -> Result<Vec<Intent>, Halt> {
-        let mut ended = Vec::new();
-        for intent in self.book.unsettled(self.target).await? {
-            // A container is begun anew with its push, which knows its name.
-            if self.strategy != Strategy::Container {
-                ended.push(self.settle(turn, intent).await?);
-            }
+    async fn forward_into(
+        &mut self,
+        turn: Turn,
+        load: &Load,
+        place: &Place,
+        forwarded: &mut Forwarded,
+    ) -> Result<(), Halt> {
+        let cycle = &place.cycle;
+        forwarded.cycle = Some(cycle.clone());
+        let entries = self.entries(load, &mut forwarded.unmatched).await?;
+        let entries = self.writable(cycle, entries, &mut forwarded.unmatched).await?;
+        let mut planned =
+            plan::intents(self.target, load, cycle, &entries, self.adapter.facts().bulk.items_max, self.clock);
+        for intent in &mut planned {
+            intent.flags.extend(&forwarded.flags);
         }
-        Ok(ended)
+        let planned = self.book.plan(turn, planned).await?;
+        let planned = self.once_more(turn, planned).await?;
+        forwarded.intents = self.settle(turn, planned).await?;
+        self.look_once_more(turn, forwarded).await?;
+        if place.origin == Origin::Made {
+            self.look_for_twins(turn, &load.wanted, forwarded).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes up what was refused when the push came before: what was wrong there may be mended. What was sent once only, and
+    /// can't be read, is left alone.
+    async fn once_more(&mut self, turn: Turn, planned: Vec<Intent>) -> Result<Vec<Intent>, Halt> {
+        let mut taken_up = Vec::with_capacity(planned.len());
+        for intent in planned {
+            let ended = intent.state.is_settled() && intent.state != IntentState::Parked;
+            let left = intent.refused.is_empty() || intent.flags.contains(&Flag::GivenUp);
+            if !ended || left || self.strategy == Strategy::AtMostOnce {
+                taken_up.push(intent);
+                continue;
+            }
+            let mut hand = settle::Hand::of(turn, intent)?;
+            // These, and nothing else of it: what was seen there once, a person may have taken away.
+            hand.intent.refused.iter_mut().for_each(|refused| refused.again = true);
+            hand.intent.sends = hand.intent.sends.min(1);
+            self.step(&mut hand, IntentEvent::PushedAgain).await?;
+            taken_up.push(hand.intent);
+        }
+        Ok(taken_up)
     }
 }

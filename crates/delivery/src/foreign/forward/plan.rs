@@ -7,7 +7,7 @@ use domain::intent::{Intent, IntentId, IntentState, RefusedItem};
 
 use super::{Forwarder, Halt, Load};
 use crate::clock::Clock;
-use crate::foreign::entry::{CaseChoice, CaseId, CaseWanted, CycleId, Entry};
+use crate::foreign::entry::{CaseId, CaseWanted, CycleId, Entry};
 use crate::foreign::mapping::{Fold, fold};
 use crate::foreign::settings::TargetName;
 
@@ -24,15 +24,13 @@ impl Forwarder<'_> {
                 mapped: mapping.get(&outcome.item.to_string()),
             })
             .collect();
-        let choices = self.asking(|| adapter.cases(&wanted)).await?;
+        let choices = self.making(|| adapter.cases(&wanted)).await?;
         let mut pairs = Vec::new();
         for (outcome, choice) in load.outcomes.iter().zip(choices) {
-            match choice {
-                CaseChoice::Known(case) => pairs.push((outcome.clone(), case)),
-                CaseChoice::Unmatched { why } => {
-                    unmatched.push(RefusedItem { item: outcome.item.to_string(), why });
-                }
-            }
+            let (cases, left_out) = choice.into_parts();
+            pairs.extend(cases.into_iter().map(|case| (outcome.clone(), case)));
+            let refused = |why| RefusedItem::new(outcome.item.to_string(), why);
+            unmatched.extend(left_out.into_iter().map(refused));
         }
         let push = Fold { project: &load.project, key: &load.key, ordinal: load.ordinal, at_ms: load.at_ms };
         Ok(fold(push, pairs))
@@ -47,7 +45,7 @@ impl Forwarder<'_> {
     ) -> Result<Vec<Entry>, Halt> {
         let adapter = self.adapter;
         let cases: Vec<CaseId> = entries.iter().map(|entry| entry.case.clone()).collect();
-        let left_out = self.asking(|| adapter.add_cases(cycle, &cases)).await?;
+        let left_out = self.making(|| adapter.add_cases(cycle, &cases)).await?;
         Ok(without(entries, &left_out, unmatched))
     }
 }
@@ -65,7 +63,7 @@ fn without(entries: Vec<Entry>, left_out: &[(CaseId, String)], unmatched: &mut V
 
 /// Every item of an entry, refused for one reason.
 pub(super) fn refused(entry: &Entry, why: &str) -> Vec<RefusedItem> {
-    entry.items.iter().map(|item| RefusedItem { item: item.to_string(), why: why.to_owned() }).collect()
+    entry.items.iter().map(|item| RefusedItem::for_case(item.to_string(), entry.case.as_str(), why)).collect()
 }
 
 /// Intents of at most so many entries each, in the order of their cases.
@@ -94,6 +92,7 @@ pub(super) fn intents(
             planned_ms: now_ms,
             changed_ms: now_ms,
             sent_ms: None,
+            seen_ms: None,
             cycle_there: Some(cycle.to_string()),
             flags: BTreeSet::new(),
             cause: None,
@@ -106,9 +105,13 @@ pub(super) fn intents(
 
 /// Over all that is to be written, and not over times and texts: planning a repeat finds what was planned before.
 fn id(target: &TargetName, cycle: &CycleId, entries: &[Entry]) -> IntentId {
-    let mut hasher = blake3::Hasher::new_derive_key("tallyonce 2026 intent");
     let markers: Vec<String> = entries.iter().map(|entry| entry.marker.to_string()).collect();
-    for part in [target.as_str(), cycle.as_str()].into_iter().chain(markers.iter().map(String::as_str)) {
+    id_of(target, cycle.as_str(), &markers)
+}
+
+pub(super) fn id_of(target: &TargetName, place: &str, parts: &[String]) -> IntentId {
+    let mut hasher = blake3::Hasher::new_derive_key("tallyonce 2026 intent");
+    for part in [target.as_str(), place].into_iter().chain(parts.iter().map(String::as_str)) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }

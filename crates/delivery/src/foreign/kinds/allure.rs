@@ -71,9 +71,8 @@ struct Made {
 #[serde(rename_all = "camelCase")]
 struct Page<T> {
     content: Vec<T>,
-    #[serde(default)]
+    // Never guessed: a list whose end isn't known is not whole.
     total_elements: u64,
-    #[serde(default)]
     total_pages: u64,
 }
 
@@ -164,16 +163,16 @@ impl Allure {
         drop(session);
         let answer = self.caller.ask(with(&call, &secret)).await?;
         if answer.status != 401 {
-            return judge(answer, words);
+            return judge(answer, call.nature(), words);
         }
         let mut session = self.session.lock().await;
         *session = None;
         if known && call.nature() == Nature::Reads {
             let secret = self.log_in().await?;
             *session = Some(secret.clone());
-            return judge(self.caller.ask(with(&call, &secret)).await?, words);
+            return judge(self.caller.ask(with(&call, &secret)).await?, Nature::Reads, words);
         }
-        judge(answer, words)
+        judge(answer, call.nature(), words)
     }
 
     async fn pages<T: DeserializeOwned>(

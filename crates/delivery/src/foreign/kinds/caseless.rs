@@ -59,8 +59,13 @@ pub(super) struct Said {
     pub(super) text: String,
 }
 
+/// What a line ends with in texts that a product keeps as HTML.
+const BREAKS: [&str; 5] = ["<br>", "<br/>", "<br />", "<p>", "</p>"];
+
 /// Reads what [`comment`] wrote, whatever stands around it. The case is told even by a line whose marker was mangled.
 pub(super) fn said(comment: &str) -> Said {
+    // Some products keep texts as HTML.
+    let comment = &BREAKS.iter().fold(comment.to_owned(), |text, tag| text.replace(tag, "\n"));
     let marker = Marker::find(comment);
     let ours = |line: &str| match marker {
         Found::Nothing => false,
@@ -85,6 +90,7 @@ pub(super) fn row_status(word: &str, ours: impl Fn(Status) -> String, open: &[&s
 /// The rows that [`crate::foreign::Adapter::rows`] gives: those with a verdict, of these cases. A row whose marker was
 /// mangled may be of any case, and stays.
 pub(super) fn of_cases(rows: Vec<Row>, cases: &[CaseId]) -> Vec<Row> {
+    let cases: BTreeSet<&CaseId> = cases.iter().collect();
     let wanted = |row: &Row| cases.is_empty() || cases.contains(&row.case) || row.marker == Found::Mangled;
     rows.into_iter().filter(|row| row.status != RowStatus::Open && wanted(row)).collect()
 }
@@ -195,7 +201,13 @@ mod tests {
     fn a_comment_says_its_case_and_its_marker_however_it_comes_back() {
         let entry = entry("expected 1\nwas 2");
         let sent = comment(&entry, 1000);
-        for kept in [sent.clone(), sent.replace('\n', "\r\n"), format!("  {sent}\n"), format!("{sent}\nseen by Ann")] {
+        for kept in [
+            sent.clone(),
+            sent.replace('\n', "\r\n"),
+            format!("  {sent}\n"),
+            format!("{sent}\nseen by Ann"),
+            sent.replace('\n', "<br>"),
+        ] {
             let said = said(&kept);
             assert_eq!((said.case, said.marker), (Some(entry.case.clone()), Found::Whole(entry.marker)), "{kept}");
             assert!(said.text.contains("expected 1") && !said.text.contains("tly"), "{}", said.text);

@@ -27,6 +27,7 @@ use thiserror::Error;
 use super::adapter::Adapter;
 use super::caller::Caller;
 use super::facts::{Facts, Kind};
+use super::heard::Heard;
 use super::options::OptionError;
 use super::settings::TargetSettings;
 use crate::clock::Clock;
@@ -75,8 +76,25 @@ pub fn open(
     http: &HttpSettings,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Adapter>, OpenError> {
+    open_and_hear(settings, http, clock).map(|(adapter, _)| adapter)
+}
+
+/// The same, with what the product's answers will say of its rate limit.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_and_hear(
+    settings: TargetSettings,
+    http: &HttpSettings,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<dyn Adapter>, Arc<Heard>), OpenError> {
     let rate = facts(settings.kind).rate;
     let caller = Caller::new(settings.url.clone(), http)?.paced(rate, Arc::clone(&clock));
+    let heard = caller.heard();
+    Ok((of_kind(settings, caller, clock)?, heard))
+}
+
+fn of_kind(settings: TargetSettings, caller: Caller, clock: Arc<dyn Clock>) -> Result<Arc<dyn Adapter>, OpenError> {
     match settings.kind {
         Kind::Kiwi => Ok(Arc::new(kiwi::open(settings, caller)?)),
         Kind::Nitrate => Ok(Arc::new(nitrate::open(settings, caller)?)),

@@ -14,7 +14,7 @@ use super::caseless::{
     tagged, unix_ms,
 };
 use crate::classify::Answer;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{
     Case, CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId,
@@ -24,6 +24,7 @@ use crate::foreign::facts::{
 };
 use crate::foreign::mapping::{IdShape, ids_in};
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::is_tagged;
 use crate::foreign::trouble::{Trouble, json};
 
 /// The largest page of a list.
@@ -85,6 +86,7 @@ struct Run {
     #[serde(default)]
     title: String,
     status_text: Option<String>,
+    start_time: Option<String>,
     end_time: Option<String>,
 }
 
@@ -124,6 +126,12 @@ fn words(answer: &Answer) -> Option<String> {
 }
 
 impl Qase {
+    /// Runs whose title holds this.
+    async fn runs(&self, title: &str) -> Result<Vec<Run>, Trouble> {
+        let path = format!("/v1/run/{}?search={}", self.code, encoded(title));
+        self.pages(&path, "the runs", |run: &Run| run.id.to_string()).await
+    }
+
     fn word(&self, status: Status) -> String {
         let usual = match status {
             Status::Passed => "passed",
@@ -134,38 +142,46 @@ impl Qase {
         self.settings.status(status).unwrap_or(usual).to_owned()
     }
 
-    /// The number of a case that a text names: `12`, `Q-12`, or the project's code and a number.
-    fn number(&self, text: &str) -> Option<String> {
+    /// The numbers of cases that a text names: `12`, `Q-12`, or the project's code and a number.
+    fn numbers(&self, text: &str) -> Vec<String> {
         let bare = |text: &str| (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.to_owned());
         let ours = |id: String| {
             let (key, number) = id.split_once('-')?;
             (key == "Q" || key == self.settings.project).then(|| number.to_owned())
         };
-        bare(text.trim()).or_else(|| ids_in(text, IdShape::Dashed("")).into_iter().find_map(ours))
+        let dashed = || ids_in(text, IdShape::Dashed("")).into_iter().filter_map(ours).collect();
+        bare(text.trim()).map_or_else(dashed, |number| vec![number])
     }
 
-    /// `(Qase ID: 12)`, as the vendor's own reporters write it into names.
-    fn spelled(name: &str) -> Option<String> {
-        let (_, rest) = name.split_once("(Qase ID:")?;
-        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
-        (!digits.is_empty()).then_some(digits)
+    /// `(Qase ID: 12)` and `(Qase ID: 12,13)`, as the vendor's own reporters write it into names.
+    fn spelled(name: &str) -> Vec<String> {
+        let lists = name.split("(Qase ID:").skip(1).filter_map(|rest| rest.split_once(')')).map(|(list, _)| list);
+        let number =
+            |word: &str| (!word.is_empty() && word.bytes().all(|b| b.is_ascii_digit())).then(|| word.to_owned());
+        lists.flat_map(|list| list.split(',').filter_map(|word| number(word.trim()))).collect()
     }
 
     fn case(&self, wanted: &CaseWanted<'_>) -> CaseChoice {
         let own = itself(wanted);
-        let known = |id: Option<String>| {
-            CaseChoice::Known(Case { id: id.map_or(own.id.clone(), CaseId::new), title: own.title.clone() })
-        };
+        let known = |number: String| CaseChoice::Known(Case { id: CaseId::new(number), title: own.title.clone() });
         if let Some(mapped) = wanted.mapped {
-            let number = self.number(mapped.as_str());
             let why = || format!("{mapped} in the mapping file is no case: {}-12, or 12", self.settings.project);
-            return if number.is_some() { known(number) } else { CaseChoice::Unmatched { why: why() } };
+            return match self.numbers(mapped.as_str()).into_iter().next() {
+                Some(number) => known(number),
+                None => CaseChoice::Unmatched { why: why() },
+            };
         }
-        let listed = wanted.external_ids.iter().find_map(|id| self.number(id));
-        let name = wanted.item.name();
-        // A name that is a number names no case.
-        let named = || name.contains('-').then(|| self.number(name)).flatten();
-        known(listed.or_else(named).or_else(|| Self::spelled(name)))
+        let mut numbers: Vec<String> = wanted.given().flat_map(|id| self.numbers(id)).collect();
+        if numbers.is_empty() {
+            let name = wanted.item.name();
+            // A name that is a number names no case.
+            numbers = if name.contains('-') { self.numbers(name) } else { Vec::new() };
+            numbers.extend(Self::spelled(name));
+        }
+        if numbers.is_empty() {
+            return CaseChoice::Known(own);
+        }
+        CaseChoice::of(numbers.into_iter().map(known))
     }
 
     async fn pages<T: DeserializeOwned>(
@@ -210,6 +226,14 @@ impl Qase {
     }
 }
 
+fn found(run: Run) -> CycleFound {
+    CycleFound {
+        id: CycleId::new(run.id.to_string()),
+        closed: run.status_text.map_or(run.end_time.is_some(), |text| !text.eq_ignore_ascii_case("active")),
+        name: run.title,
+    }
+}
+
 #[async_trait]
 impl Adapter for Qase {
     fn facts(&self) -> &Facts {
@@ -222,22 +246,26 @@ impl Adapter for Qase {
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
-        let found = |run: Run| CycleFound {
-            id: CycleId::new(run.id.to_string()),
-            closed: run.status_text.map_or(run.end_time.is_some(), |text| !text.eq_ignore_ascii_case("active")),
-            name: run.title,
-        };
         if let Some(given) = &wanted.given {
             let path = format!("/v1/run/{}/{}", self.code, encoded(given.as_str()));
             let run: Envelope<Run> = of_form(&self.caller.call(Call::get(path), words).await?)?;
             return Ok(vec![found(run.result)]);
         }
-        let (code, tag) = (&self.code, wanted.tag());
-        let path = format!("/v1/run/{code}?search={tag}");
-        let mut runs = self.pages(&path, "the runs", |run: &Run| run.id.to_string()).await?;
+        let tag = wanted.tag();
+        let mut runs = self.runs(&tag).await?;
         runs.retain(|run| run.title.contains(&tag));
         runs.sort_by_key(|run| run.id);
         Ok(runs.into_iter().map(found).collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let same = self.runs(name).await?.into_iter().filter(|run| run.title == name);
+        let namesake = |run: Run| Namesake {
+            made_ms: run.start_time.as_deref().and_then(unix_ms),
+            tagged: is_tagged(&run.title),
+            found: found(run),
+        };
+        Ok(Some(same.map(namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
@@ -299,6 +327,10 @@ impl Adapter for Qase {
     async fn delete(&self, cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
         let path = format!("/v1/result/{}/{}/{}", self.code, encoded(cycle.as_str()), encoded(row.as_str()));
         absent(self.done(Call::delete(path)).await)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Refuses
     }
 
     /// An abandoned run is closed like any other: it can't be labelled.

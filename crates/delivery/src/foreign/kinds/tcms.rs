@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use domain::{ItemName, Status};
 
 use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted, RowStatus};
-use crate::foreign::mapping::number_after;
+use crate::foreign::mapping::{number_after, numbers_of};
 use crate::foreign::settings::TargetSettings;
 use crate::foreign::text::cut;
 
@@ -30,19 +30,19 @@ pub(super) enum By {
 
 impl By {
     /// The mapping file first, then the properties, then the name, then the summary that the item would have.
-    pub(super) fn of(wanted: &CaseWanted<'_>) -> Self {
+    pub(super) fn of(wanted: &CaseWanted<'_>) -> Vec<Self> {
         if let Some(mapped) = wanted.mapped {
             let text = mapped.as_str().trim();
-            return match text.parse().ok().or_else(|| number_after(PREFIX, text)) {
+            return vec![match text.parse().ok().or_else(|| number_after(PREFIX, text)) {
                 Some(number) => By::Number(number),
                 None => By::Nothing(format!("{text:?} in the mapping file is no case: a number or TC-12 is expected")),
-            };
+            }];
         }
-        let mut texts = wanted.external_ids.iter().map(String::as_str).chain([wanted.item.name()]);
-        match texts.find_map(|text| number_after(PREFIX, text)) {
-            Some(number) => By::Number(number),
-            None => By::Summary(summary(wanted.item)),
+        let numbers = numbers_of(wanted, PREFIX);
+        if numbers.is_empty() {
+            return vec![By::Summary(summary(wanted.item))];
         }
+        numbers.into_iter().map(By::Number).collect()
     }
 }
 
@@ -93,8 +93,13 @@ impl Known {
         missing
     }
 
+    /// The cases, or why there are none.
+    pub(super) fn choices(&self, by: &[By], product: &str, refused: &BTreeMap<String, String>) -> CaseChoice {
+        CaseChoice::of(by.iter().map(|by| self.choice(by, product, refused)))
+    }
+
     /// The case, or why there is none.
-    pub(super) fn choice(&self, by: &By, product: &str, refused: &BTreeMap<String, String>) -> CaseChoice {
+    fn choice(&self, by: &By, product: &str, refused: &BTreeMap<String, String>) -> CaseChoice {
         let (number, why) = match by {
             By::Number(number) => {
                 (self.by_number.get_key_value(number).map(|(n, _)| *n), format!("{product} has no case TC-{number}"))

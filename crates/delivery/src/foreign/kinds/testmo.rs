@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::OpenError;
 use super::caseless::{Gathered, encoded, itself, of_form, shortened, tagged};
 use crate::classify::Answer;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Listing, Written};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{
     Case, CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId,
@@ -178,6 +178,11 @@ impl Testmo {
         Ok(one.result)
     }
 
+    async fn threads(&self, cycle: &CycleId) -> Result<Vec<Thread>, Trouble> {
+        let missing = || Trouble::Refused(format!("run {cycle} is shown without its threads: nothing can be counted"));
+        self.run(cycle).await?.threads.ok_or_else(missing)
+    }
+
     async fn post(&self, path: String, body: &Value) -> Result<Answer, Trouble> {
         let answer = self.caller.call(Call::post(path, body), words).await?;
         let empty = answer.body.iter().all(u8::is_ascii_whitespace);
@@ -255,17 +260,18 @@ impl Adapter for Testmo {
         Ok(Vec::new())
     }
 
+    fn listing(&self) -> Listing {
+        Listing::Counts
+    }
+
     async fn rows(&self, _cycle: &CycleId, _cases: &[CaseId]) -> Result<Vec<Row>, Trouble> {
         Err(never("lists"))
     }
 
     async fn count(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Option<u64>, Trouble> {
         let wanted: BTreeSet<String> = batch.iter().map(|entry| entry.marker.to_string()).collect();
-        let run = self.run(cycle).await?;
-        let Some(threads) = run.threads else {
-            return Err(Trouble::Refused(format!("run {cycle} is shown without its threads: nothing can be counted")));
-        };
         let mut count = 0;
+        let threads = self.threads(cycle).await?;
         for thread in threads.iter().filter(|thread| thread.total_count > 0) {
             let Some(fields) = &thread.fields else {
                 let what = format!("threads of run {cycle} are shown without their fields: nothing can be counted");
@@ -280,6 +286,11 @@ impl Adapter for Testmo {
             count += of_batch;
         }
         Ok(Some(count))
+    }
+
+    async fn total(&self, cycle: &CycleId) -> Result<Option<u64>, Trouble> {
+        let threads = self.threads(cycle).await?;
+        Ok(Some(threads.iter().map(|thread| thread.total_count).sum()))
     }
 
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {

@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use super::OpenError;
 use super::jira::{self, CaseRules, Cases, Page, Titles, Words};
 use crate::classify::Answer;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Namesake, Written};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId};
 use crate::foreign::facts::{
@@ -23,6 +23,7 @@ use crate::foreign::facts::{
 };
 use crate::foreign::mapping::{IdShape, ids_in};
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::is_tagged;
 use crate::foreign::trouble::Trouble;
 
 pub(crate) const FACTS: Facts = Facts {
@@ -175,10 +176,10 @@ impl ZephyrCloud {
             let path =
                 format!("/testexecutions/nextgen?projectKey={project}{query}&limit={PAGE_MAX}&startAtId={start}");
             let page: CursorPage<Execution> = self.get(&path).await?;
-            let ended = page.values.is_empty();
             rows.extend(page.values);
+            // A page may be empty and not the last: the cursor says.
             match page.next_start_at_id {
-                Some(next) if next > start && !ended => start = next,
+                Some(next) if next > start => start = next,
                 _ => break,
             }
         }
@@ -300,6 +301,13 @@ impl Cases for ZephyrCloud {
     }
 }
 
+/// Executions are taken whatever the status of the cycle.
+fn namesake(cycle: Named) -> Namesake {
+    let tagged = cycle.description.as_deref().is_some_and(is_tagged);
+    let found = CycleFound { id: CycleId::new(cycle.key), name: cycle.name, closed: false };
+    Namesake { found, made_ms: None, tagged }
+}
+
 #[async_trait]
 impl Adapter for ZephyrCloud {
     fn facts(&self) -> &Facts {
@@ -315,15 +323,17 @@ impl Adapter for ZephyrCloud {
         let mut found: Vec<Named> = if let Some(given) = &wanted.given {
             jira::there(self.cycle(given).await)?.into_iter().collect()
         } else {
-            let tag = wanted.tag();
-            let mut all = self.listing("testcycles", "", |cycle: &Named| cycle.id).await?;
+            let (mut all, tag) = (self.listing("testcycles", "", |cycle: &Named| cycle.id).await?, wanted.tag());
             all.retain(|cycle| cycle.description.as_ref().is_some_and(|text| text.contains(&tag)));
             all
         };
         found.sort_by_key(|cycle| cycle.id);
-        // Executions are taken whatever the status of the cycle.
-        let cycle = |cycle: Named| CycleFound { id: CycleId::new(cycle.key), name: cycle.name, closed: false };
-        Ok(found.into_iter().map(cycle).collect())
+        Ok(found.into_iter().map(|cycle| namesake(cycle).found).collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let all = self.listing("testcycles", "", |cycle: &Named| cycle.id).await?.into_iter();
+        Ok(Some(all.filter(|cycle| cycle.name == name).map(namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {

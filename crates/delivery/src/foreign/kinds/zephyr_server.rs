@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::OpenError;
 use super::jira::{self, CaseRules, Cases, Page, Titles, Words};
 use crate::classify::Answer;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Namesake, Written};
+use crate::foreign::attachment::{File, Listed, post_file};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId};
 use crate::foreign::facts::{
@@ -20,6 +21,7 @@ use crate::foreign::facts::{
 };
 use crate::foreign::mapping::IdShape;
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::is_tagged;
 use crate::foreign::trouble::{Trouble, in_words, json as json_of};
 
 pub(crate) const FACTS: Facts = Facts {
@@ -111,6 +113,13 @@ struct TestResult {
     actual_end_date: Option<String>,
 }
 
+/// A file of a result.
+#[derive(Debug, Deserialize)]
+struct Attached {
+    #[serde(alias = "fileName", alias = "name")]
+    filename: Option<String>,
+}
+
 /// Ids come as numbers, or each within an object.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -127,6 +136,13 @@ impl MadeId {
 }
 
 impl ZephyrServer {
+    /// Every run of the project, or of the folder that is named.
+    async fn runs(&self) -> Result<Vec<Named>, Trouble> {
+        let folder = self.folder.iter().map(|folder| format!(" AND folder = {}", jira::quoted(folder)));
+        let query = self.project_query() + &folder.collect::<String>();
+        self.search("testrun", &query).await
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
         jira::parsed(&self.caller.call(Call::get(format!("{API}{path}")), jira::words).await?)
     }
@@ -168,6 +184,14 @@ impl ZephyrServer {
             Err(Trouble::Gone(_)) => Ok(self.get::<Listing<TestResult>>(&run).await?.page().rows),
             results => results,
         }
+    }
+
+    /// The files of a result. A build that shows no names of them can't be asked what is there.
+    async fn files_of(&self, row: &Row) -> Result<Listed, Trouble> {
+        let path = format!("/testresult/{}/attachments", jira::encoded(row.id.as_str()));
+        let files: Vec<Attached> = self.get::<Listing<Attached>>(&path).await?.page().rows;
+        let names: Option<Vec<String>> = files.into_iter().map(|file| file.filename).collect();
+        Ok(names.map_or(Listed::Unlisted, Listed::Names))
     }
 
     fn row(&self, result: TestResult) -> Row {
@@ -234,6 +258,10 @@ impl Cases for ZephyrServer {
     }
 }
 
+fn cycle(run: Named) -> CycleFound {
+    CycleFound { id: CycleId::new(run.key), name: run.name, closed: false }
+}
+
 #[async_trait]
 impl Adapter for ZephyrServer {
     fn facts(&self) -> &Facts {
@@ -248,15 +276,18 @@ impl Adapter for ZephyrServer {
         let found: Vec<Named> = if let Some(given) = &wanted.given {
             jira::there(self.run(given).await)?.into_iter().collect()
         } else {
-            let folder = self.folder.iter().map(|folder| format!(" AND folder = {}", jira::quoted(folder)));
-            let query = self.project_query() + &folder.collect::<String>();
-            let mut runs = self.search("testrun", &query).await?;
+            let mut runs = self.runs().await?;
             let tag = wanted.tag();
             runs.retain(|run| run.name.contains(&tag));
             runs
         };
-        let cycle = |run: Named| CycleFound { id: CycleId::new(run.key), name: run.name, closed: false };
         Ok(found.into_iter().map(cycle).collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let same = self.runs().await?.into_iter().filter(|run| run.name == name);
+        let namesake = |run| Namesake { found: cycle(run), made_ms: None, tagged: is_tagged(name) };
+        Ok(Some(same.map(namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
@@ -321,12 +352,26 @@ impl Adapter for ZephyrServer {
         Err(Trouble::Refused(format!("Zephyr has no call that deletes a result; {row} has to be deleted by hand")))
     }
 
+    async fn attachments(&self, _cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        self.files_of(row).await
+    }
+
+    async fn attach(&self, _cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        let call = post_file(format!("{API}/testresult/{}/attachments", jira::encoded(row.id.as_str())), "file", file);
+        // Without it Jira takes a form for one of a browser's that was led astray.
+        self.caller.call(call.header("x-atlassian-token", "no-check"), jira::words).await.map(drop)
+    }
+
     /// A run can't be labelled or closed: one that doesn't count is deleted, so that nobody takes anything from it.
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {
         match why {
             Closing::Complete => Ok(()),
             Closing::Abandoned => self.delete_cycle(cycle).await,
         }
+    }
+
+    fn deletes_abandoned(&self) -> bool {
+        true
     }
 
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {

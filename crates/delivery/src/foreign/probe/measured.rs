@@ -73,6 +73,17 @@ pub struct AtOnce {
     pub rows: usize,
 }
 
+/// One case, added to an empty cycle by several writers at once, and then one outcome of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Added {
+    /// How many writers.
+    pub writers: usize,
+    /// How many of them were told that all is well.
+    pub taken: usize,
+    /// Places, or rows, that the case has then; 1 is as it should be.
+    pub places: usize,
+}
+
 /// How a marker came back from a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -143,6 +154,127 @@ pub struct Twin {
     pub words: Option<String>,
 }
 
+/// A batch of a size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Larger {
+    /// How many entries it had.
+    pub items: usize,
+    /// What it was answered.
+    pub answer: Answer,
+    /// In the product's words.
+    pub words: Option<String>,
+    /// How many of them are there; null where a place is written over.
+    pub stored: Option<usize>,
+}
+
+/// A write whose connection was cut on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutWrite {
+    /// So long after it began, in milliseconds.
+    pub after_ms: u64,
+    /// True if its answer was there already.
+    pub answered: bool,
+    /// When it could be read, in milliseconds from the cut; null if it never could.
+    pub applied_ms: Option<u64>,
+}
+
+/// What becomes of requests whose client goes away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// How long a write takes that isn't cut, in milliseconds.
+    pub took_ms: u64,
+    /// Those that were.
+    pub writes: Vec<CutWrite>,
+    /// How long they were looked for, in milliseconds.
+    pub watched_ms: u64,
+}
+
+/// A write where it is not expected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landed {
+    /// What it was answered.
+    pub answer: Answer,
+    /// In the product's words.
+    pub words: Option<String>,
+    /// Whether it is there; null if that can't be read.
+    pub stored: Option<bool>,
+}
+
+/// Listings that were read while another writer wrote.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WhileWriting {
+    /// Rows before: only more than one page of them says much.
+    pub rows_before: usize,
+    /// Rows that were written meanwhile.
+    pub written: usize,
+    /// Listings that were read.
+    pub listings: usize,
+    /// Listings that failed, or gave up because the list moved.
+    pub given_up: usize,
+    /// Rows of before that a listing left out.
+    pub skipped: usize,
+    /// Rows that a listing had twice.
+    pub repeated: usize,
+}
+
+/// What answers said of a rate limit. It was not exceeded on purpose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateSeen {
+    /// Headers that speak of it, each with its last value.
+    pub headers: BTreeMap<String, String>,
+    /// How often an answer was 429.
+    pub refusals: u64,
+}
+
+/// A text as long as the configuration says that the service takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Longest {
+    /// Characters that were sent, the marker among them.
+    pub chars: usize,
+    /// What it was answered.
+    pub answer: Answer,
+    /// The marker.
+    pub marker: MarkerCame,
+    /// The end of the text came back.
+    pub end: bool,
+}
+
+/// What only some accounts and products let one measure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct More {
+    /// Batches of the stated size, and larger ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub larger: Vec<Larger>,
+    /// The longest text that is ever sent, where only the configuration says how long that may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Longest>,
+    /// Requests whose connection was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    /// For a case that was not added to the cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_added: Option<Landed>,
+    /// The first entry again, in another cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<Landed>,
+    /// Into a cycle that was ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Landed>,
+    /// Into a cycle that was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Landed>,
+    /// Listings under a writer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub while_writing: Option<WhileWriting>,
+    /// The rate limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateSeen>,
+    /// Why the rest of it is not here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken_off: Option<String>,
+}
+
 /// All that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
@@ -168,4 +300,13 @@ pub struct Measured {
     pub delete: Deed,
     /// A second cycle of the same name.
     pub twin: Twin,
+    /// A case added by several writers at once; null if there was no cycle to try it in.
+    #[serde(default)]
+    pub added: Option<Added>,
+    /// True if the product only counts: rows are counts then, and texts could not be seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counted: bool,
+    /// The rest. A file of an earlier version has none of it.
+    #[serde(default)]
+    pub more: More,
 }

@@ -1,13 +1,16 @@
 //! The acceptance probe: belief about a product replaced by measurement, in a scratch cycle that is removed at the end
 //! (`facts/targets.md`, section 34). Must not write into any other cycle.
 //!
-//! Not measured, since the calls of an adapter can't: what larger batches than the stated ones do, what a cut connection
-//! leaves to be applied later, pages that shift while others write, the rate limit, and how long an id is remembered.
+//! Not measured: how long an id is remembered, as that takes days, and what happens beyond the rate limit, as that would hit
+//! whoever else uses the account; what answers announce of it is taken down ([`Heard`](super::Heard)).
 //!
-//! Read `measured` first (what is noted), then `steps` (how), then `says` (what follows from it).
+//! Read `measured` first (what is noted), then `steps` and `beyond` (how), then `says` (what follows from it).
 
+mod beyond;
 mod call;
+mod counted;
 mod measured;
+mod places;
 mod says;
 mod scratch;
 mod steps;
@@ -18,10 +21,13 @@ use thiserror::Error;
 use super::adapter::Adapter;
 use super::audit::utc;
 use super::entry::{Case, CaseId};
-use super::facts::{Kind, Strategy};
+use super::facts::{Facts, Kind, Strategy};
 use super::patience::{GaveUp, Patience};
 
-pub use measured::{Answer, AtOnce, BadItem, Deed, Lag, MarkerCame, Measured, Repeat, Text, Twin};
+pub use measured::{
+    Added, Answer, AtOnce, BadItem, Cut, CutWrite, Deed, Lag, Landed, Larger, Longest, MarkerCame, Measured, More,
+    RateSeen, Repeat, Text, Twin, WhileWriting,
+};
 pub use says::{Leave, Says, contradictions, leave, notes};
 
 /// The form of the file that holds a probe.
@@ -36,11 +42,18 @@ pub struct ProbeOptions {
     pub visible_max_ms: u64,
     /// A case that does not exist; one is made up if none is named.
     pub absent: Option<CaseId>,
+    /// How long a request that was cut off is looked for, in milliseconds.
+    pub late_max_ms: u64,
+    /// Whether batches of the stated size, and larger ones, are written: up to thousands of outcomes.
+    pub larger: bool,
+    /// How long this target waits before a request without an answer is read back, in milliseconds; absent: as long as is
+    /// usual with the product.
+    pub quiet_ms: Option<u64>,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
-        Self { writers: 10, visible_max_ms: 60_000, absent: None }
+        Self { writers: 10, visible_max_ms: 60_000, absent: None, late_max_ms: 300_000, larger: false, quiet_ms: None }
     }
 }
 
@@ -125,6 +138,7 @@ pub async fn probe(
     let left = scratch.remove(patience.clock).await;
     let measured = measured.map_err(|why| ProbeError::Ended { why, left: left.clone() })?;
     let facts = adapter.facts();
+    let facts = &Facts { quiet_ms: options.quiet_ms.unwrap_or(facts.quiet_ms), ..*facts };
     let says = Says::of(&measured);
     Ok(Probed {
         format: FORMAT,

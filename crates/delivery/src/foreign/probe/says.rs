@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Probed;
-use super::measured::{Answer, Deed, MarkerCame, Measured, Text};
+use super::measured::{Answer, Deed, MarkerCame, Measured, More, Text};
 use crate::foreign::facts::{Facts, KeyOnWrite, MarkerLevel, Strategy, VerdictRule, Visible};
 
 /// Beyond so many times the stated lag two readings no longer agree (`facts/idempotency.md`, W2).
@@ -93,7 +93,10 @@ pub fn contradictions(measured: &Measured, facts: &Facts) -> Vec<String> {
         against_key(measured, &says, facts),
         against_visible(measured, facts),
         against_marker(measured, &says, facts),
+        against_longest(measured, &says),
         against_bulk(measured),
+        against_quiet(measured, facts),
+        against_paging(measured),
         (facts.cycle_unique && !says.cycle_unique)
             .then(|| "cycle_unique: a second cycle of the same name was made".to_owned()),
     ];
@@ -163,6 +166,23 @@ fn against_marker(measured: &Measured, says: &Says, facts: &Facts) -> Option<Str
     })
 }
 
+/// A marker behind a text that is cut is lost, and the outcome would be taken for absent.
+fn against_longest(measured: &Measured, says: &Says) -> Option<String> {
+    // Only where a shorter one is taken and comes back whole does it say anything of the length.
+    let shorter = measured.text.is_some() && says.marker && measured.lag.ms.is_some();
+    let longest = measured.more.longest.as_ref().filter(|_| shorter)?;
+    let chars = longest.chars;
+    if longest.answer.is_refused() {
+        return Some(format!("comment-max: a text of {chars} characters, which it allows, was refused"));
+    }
+    (longest.marker != MarkerCame::Whole || !longest.end).then(|| {
+        let what = if longest.marker == MarkerCame::Whole { "its end" } else { "the marker behind it" };
+        format!(
+            "comment-max: of a text of {chars} characters, which it allows, {what} didn't come back: state what fits"
+        )
+    })
+}
+
 fn against_bulk(measured: &Measured) -> Option<String> {
     let bad = measured.bad_item.as_ref()?;
     if bad.answer == Answer::Taken && !bad.bad_stored && measured.lag.ms.is_some() {
@@ -171,6 +191,27 @@ fn against_bulk(measured: &Measured) -> Option<String> {
     // What is refused is sent again, in halves.
     (bad.answer.is_refused() && bad.stored > 0).then(|| {
         format!("bulk: a batch that was refused is there in part: {} of {} good entries", bad.stored, bad.good)
+    })
+}
+
+/// What is carried out after the quiet time was read as absent before.
+fn against_quiet(measured: &Measured, facts: &Facts) -> Option<String> {
+    let cut = measured.more.cut.as_ref()?;
+    let latest_ms = cut.writes.iter().filter_map(|write| write.applied_ms).max()?;
+    let quiet_ms = facts.quiet_ms;
+    (latest_ms > quiet_ms).then(|| {
+        format!("quiet: a request that was cut off was carried out after {latest_ms} ms, and {quiet_ms} ms are waited")
+    })
+}
+
+/// A row that a listing leaves out would be written again.
+fn against_paging(measured: &Measured) -> Option<String> {
+    let seen = measured.more.while_writing?;
+    (seen.skipped > 0).then(|| {
+        format!(
+            "paging: {} listings under a writer left out {} rows that were there before",
+            seen.listings, seen.skipped
+        )
     })
 }
 
@@ -187,6 +228,15 @@ pub fn notes(measured: &Measured, facts: &Facts) -> Vec<String> {
     let replaces = matches!(says.verdict, Some(VerdictRule::Replaces | VerdictRule::ReplacesLatest));
     let rows = format!("{} writers at once made {} rows of one case: one writer only", at_once.writers, at_once.rows);
     note(replaces && at_once.rows > 1, rows);
+    if let Some(added) = measured.added.filter(|added| added.places > 1) {
+        note(
+            true,
+            format!(
+                "{} writers that add a case at once make {} places of it: one writer only",
+                added.writers, added.places
+            ),
+        );
+    }
     let keyed = says.key_on_write.filter(|key| *key != KeyOnWrite::None);
     if let Some(key) = keyed {
         note(key != facts.key_on_write, format!("key_on_write: believed {:?}, measured {key:?}", facts.key_on_write));
@@ -205,7 +255,49 @@ pub fn notes(measured: &Measured, facts: &Facts) -> Vec<String> {
     let whole = |text: &Text| text.markup && text.line_breaks && text.beyond_ascii && text.end;
     let changed = measured.text.as_ref().is_some_and(|text| !whole(text));
     note(measured.lag.ms.is_some() && changed, "texts come back changed".to_owned());
-    note(measured.text.is_none(), "a text of every kind could not be tried: it was refused".to_owned());
+    let untried = measured.text.is_none() && !measured.counted;
+    note(untried, "a text of every kind could not be tried: it was refused".to_owned());
+    let counted = "outcomes are counted there and not listed: what texts and bad entries become could not be seen";
+    note(measured.counted, counted.to_owned());
+    notes.extend(notes_of_more(&measured.more, facts));
+    notes
+}
+
+fn notes_of_more(more: &More, facts: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
+    for larger in more.larger.iter().filter(|larger| !larger.answer.is_taken()) {
+        let words = larger.words.as_deref().unwrap_or("no words");
+        notes.push(format!("a batch of {} was answered {:?}: {words}", larger.items, larger.answer));
+    }
+    for larger in more.larger.iter().filter(|larger| larger.answer.is_taken()) {
+        if let Some(stored) = larger.stored.filter(|stored| *stored != larger.items) {
+            notes.push(format!("a batch of {} was taken, and {stored} of it are there", larger.items));
+        }
+    }
+    let late = more.cut.iter().flat_map(|cut| &cut.writes).filter_map(|write| write.applied_ms).max();
+    notes.extend(late.map(|ms| format!("a request that was cut off is carried out all the same, seen after {ms} ms")));
+    if facts.key_on_write != KeyOnWrite::None {
+        let scope = match more.elsewhere.as_ref().and_then(|landed| landed.stored) {
+            Some(true) => "an id counts within its cycle alone: in another one it was stored again",
+            Some(false) => "an id counts over cycles: in another one it was not stored",
+            None => "over which cycles an id counts could not be seen",
+        };
+        notes.push(format!("{scope}; how long it is remembered, no probe can tell"));
+    }
+    if let Some(ended) = &more.ended {
+        let what = if ended.stored == Some(true) { "is stored" } else { "is not stored" };
+        notes.push(format!("what is written into a cycle that was ended {what} ({:?})", ended.answer));
+    }
+    if let Some(deleted) = more.deleted.as_ref().filter(|deleted| deleted.answer.is_taken()) {
+        notes.push(format!("what is written into a cycle that was deleted is answered {:?}", deleted.answer));
+    }
+    if let Some(seen) = more.while_writing.filter(|seen| seen.repeated > 0) {
+        notes.push(format!("listings under a writer had {} rows twice", seen.repeated));
+    }
+    if let Some(rate) = more.rate.as_ref().filter(|rate| rate.refusals > 0) {
+        notes.push(format!("{} calls were refused because there were too many", rate.refusals));
+    }
+    notes.extend(more.broken_off.iter().map(|why| format!("the rest could not be measured: {why}")));
     notes
 }
 
@@ -225,6 +317,8 @@ pub(super) fn allows(measured: &Measured, facts: &Facts) -> Vec<Strategy> {
         }
         // Cycles were made and ended.
         Strategy::Container => true,
+        // It asks nothing of the product, and promises as much.
+        Strategy::AtMostOnce => true,
     };
     facts.strategies.iter().copied().filter(supported).collect()
 }
@@ -242,7 +336,8 @@ pub enum Leave {
 
 /// Whether a strategy may be used on a product, given the last probe of it, if there is one.
 ///
-/// A probe that contradicts what the adapter believes now refuses everything. `replace` needs a probe that confirms it:
+/// A probe that contradicts what the adapter believes now refuses everything. The quiet time among the facts is the target's:
+/// a longer one is the cure where requests are carried out late. `replace` needs a probe that confirms it:
 /// without one it warns, and under `strict` it is refused.
 pub fn leave(strategy: Strategy, probed: Option<&Probed>, facts: &Facts, strict: bool) -> Leave {
     let unprobed = format!("no probe has confirmed {strategy} on this target: run `tallyonce probe`");
@@ -250,7 +345,7 @@ pub fn leave(strategy: Strategy, probed: Option<&Probed>, facts: &Facts, strict:
         return match strategy {
             Strategy::Replace if strict => Leave::Refused(unprobed),
             Strategy::Replace => Leave::Warned(unprobed),
-            Strategy::Idempotent | Strategy::Reconcile | Strategy::Container => Leave::Granted,
+            Strategy::Idempotent | Strategy::Reconcile | Strategy::Container | Strategy::AtMostOnce => Leave::Granted,
         };
     };
     if probed.kind != facts.kind {

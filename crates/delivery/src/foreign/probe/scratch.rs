@@ -7,7 +7,7 @@ use rand::RngExt;
 use super::call::{Called, called};
 use super::measured::Twin;
 use crate::clock::Clock;
-use crate::foreign::adapter::{Adapter, Closing};
+use crate::foreign::adapter::{Adapter, Closing, Ending};
 use crate::foreign::entry::{CycleId, CycleWanted};
 use crate::foreign::patience::{GaveUp, Patience};
 use crate::foreign::trouble::Trouble;
@@ -21,6 +21,8 @@ const PAUSE_MS: u64 = 1000;
 pub(super) struct Scratch<'a> {
     pub(super) adapter: &'a dyn Adapter,
     wanted: CycleWanted,
+    /// Those of another tag.
+    others: Vec<CycleWanted>,
     known: Vec<CycleId>,
     /// Something was asked for, so there may be something.
     asked: bool,
@@ -31,13 +33,25 @@ impl<'a> Scratch<'a> {
     pub(super) fn new(adapter: &'a dyn Adapter, at: &str, patience: &mut Patience<'_>) -> Self {
         let id = WriteId(patience.random.random());
         let wanted = CycleWanted { name: format!("Tallyonce probe {at}"), id, link: None, given: None };
-        Self { adapter, wanted, known: Vec::new(), asked: false }
+        Self { adapter, wanted, others: Vec::new(), known: Vec::new(), asked: false }
     }
 
     /// Makes the cycle.
     pub(super) async fn make(&mut self, patience: &mut Patience<'_>) -> Result<CycleId, GaveUp> {
+        self.make_one(self.wanted.clone(), patience).await
+    }
+
+    /// Makes one of another tag.
+    pub(super) async fn make_another(&mut self, patience: &mut Patience<'_>) -> Result<CycleId, GaveUp> {
+        let id = WriteId(patience.random.random());
+        let wanted = CycleWanted { name: format!("{}, another", self.wanted.name), id, ..self.wanted.clone() };
+        self.others.push(wanted.clone());
+        self.make_one(wanted, patience).await
+    }
+
+    async fn make_one(&mut self, wanted: CycleWanted, patience: &mut Patience<'_>) -> Result<CycleId, GaveUp> {
         self.asked = true;
-        let (adapter, wanted) = (self.adapter, self.wanted.clone());
+        let adapter = self.adapter;
         match called(patience, adapter.facts().quiet_ms, || adapter.create_cycle(&wanted)).await? {
             Called::Done(cycle) => {
                 self.known.push(cycle.clone());
@@ -46,8 +60,9 @@ impl<'a> Scratch<'a> {
             Called::Refused(trouble) => Err(GaveUp::Refused(format!("no cycle can be made: {trouble}"))),
             Called::Unknown(what) => {
                 let found = patience.reading(|| adapter.find_cycles(&wanted)).await?;
+                let first = found.first().map(|cycle| cycle.id.clone());
                 self.known.extend(found.into_iter().map(|cycle| cycle.id));
-                self.known.first().cloned().ok_or(GaveUp::Over(format!("no cycle could be made: {what}")))
+                first.ok_or(GaveUp::Over(format!("no cycle could be made: {what}")))
             }
         }
     }
@@ -73,7 +88,12 @@ impl<'a> Scratch<'a> {
         Ok(Twin { made: self.known.len() > 1, words })
     }
 
-    /// Deletes what was made, or closes it where nothing can be deleted. Also after a wish to stop. Says what is left.
+    /// The twin, into which nothing was written.
+    pub(super) fn empty(&self) -> Option<CycleId> {
+        self.known.get(1).cloned()
+    }
+
+    /// Deletes what was made, or ends it where nothing can be deleted. Also after a wish to stop. Says what is left.
     pub(super) async fn remove(mut self, clock: &dyn Clock) -> Vec<String> {
         if !self.asked {
             return Vec::new();
@@ -95,8 +115,12 @@ impl<'a> Scratch<'a> {
     }
 
     async fn found(&self, clock: &dyn Clock) -> Result<Vec<CycleId>, Trouble> {
-        let found = again(clock, || self.adapter.find_cycles(&self.wanted)).await?;
-        Ok(found.into_iter().map(|cycle| cycle.id).collect())
+        let mut all = Vec::new();
+        for wanted in std::iter::once(&self.wanted).chain(&self.others) {
+            let found = again(clock, || self.adapter.find_cycles(wanted)).await?;
+            all.extend(found.into_iter().map(|cycle| cycle.id));
+        }
+        Ok(all)
     }
 
     async fn remove_one(&self, cycle: &CycleId, clock: &dyn Clock) -> Option<String> {
@@ -107,10 +131,14 @@ impl<'a> Scratch<'a> {
                 Err(trouble) => why = trouble.to_string(),
             }
         }
-        match again(clock, || self.adapter.close_cycle(cycle, Closing::Abandoned)).await {
-            Ok(()) => Some(format!("cycle {cycle}, closed ({why})")),
-            Err(trouble) => Some(format!("cycle {cycle}, open: delete it by hand ({why}; {trouble})")),
-        }
+        let ended = again(clock, || self.adapter.close_cycle(cycle, Closing::Abandoned)).await;
+        let how = match (ended, self.adapter.ending()) {
+            (Ok(()), _) if self.adapter.deletes_abandoned() => return None,
+            (Ok(()), Ending::None) => format!("as it is, since nothing has an end in {}", self.adapter.facts().kind),
+            (Ok(()), Ending::Takes | Ending::Refuses) => "ended, and not deleted".to_owned(),
+            (Err(trouble), _) => format!("neither deleted nor ended ({trouble})"),
+        };
+        Some(format!("cycle {cycle}, {how}, with what the probe wrote into it: delete it by hand ({why})"))
     }
 }
 

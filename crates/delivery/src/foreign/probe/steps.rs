@@ -7,10 +7,12 @@ use domain::{DurationUs, Status};
 use futures_util::future::join_all;
 use rand::RngExt;
 
-use super::ProbeOptions;
+use super::beyond::{self, Place};
 use super::call::{self, Called, Wrote, called};
-use super::measured::{Answer, AtOnce, BadItem, Deed, Lag, MarkerCame, Measured, Repeat, Text};
+use super::measured::{Answer, AtOnce, BadItem, Deed, Lag, Longest, MarkerCame, Measured, Repeat, Text};
+use super::places;
 use super::scratch::Scratch;
+use super::{ProbeOptions, counted};
 use crate::foreign::adapter::Adapter;
 use crate::foreign::audit::Natural;
 use crate::foreign::entry::{Case, CaseId, CycleId, Entry, Row, RowStatus};
@@ -31,11 +33,13 @@ const BEYOND_ASCII: &str = "Prüfung 試験 ✓ 🙂";
 const END: &str = "the end of the text";
 const TEXT_CHARS: usize = 300;
 
-struct Bench<'a, 'p> {
-    adapter: &'a dyn Adapter,
-    cycle: CycleId,
-    patience: &'a mut Patience<'p>,
-    settle_ms: u64,
+/// One cycle, and what is needed to write there.
+pub(super) struct Bench<'a, 'p> {
+    pub(super) adapter: &'a dyn Adapter,
+    pub(super) cycle: CycleId,
+    pub(super) patience: &'a mut Patience<'p>,
+    /// How long it takes until a write shows.
+    pub(super) settle_ms: u64,
 }
 
 /// Measures everything, with one writer but where it says otherwise.
@@ -46,8 +50,11 @@ pub(super) async fn measure(
     patience: &mut Patience<'_>,
 ) -> Result<Measured, GaveUp> {
     let cycle = scratch.make(patience).await?;
-    let mut bench = Bench { adapter: scratch.adapter, cycle, patience, settle_ms: 0 };
+    let mut bench = Bench { adapter: scratch.adapter, cycle: cycle.clone(), patience, settle_ms: 0 };
     bench.add([one, two]).await?;
+    if bench.total().await?.is_some() {
+        return counted::measure(scratch, cycle, [one, two], options, patience).await;
+    }
     let first = bench.entry(one, Status::Passed, "a probe");
     let (lag, marker) = bench.lag(&first, options.visible_max_ms).await?;
     let twice = bench.repeat(&first).await?;
@@ -61,8 +68,31 @@ pub(super) async fn measure(
     let bad_item = bench.bad_item([one, two], &absent).await?;
     let amend = bench.amend(one).await?;
     let delete = bench.delete(one).await?;
+    let late = bench.entry(two, Status::Passed, "added at once");
+    let settle_ms = bench.settle_ms;
     let twin = scratch.make_a_twin(patience).await?;
-    Ok(Measured { lag, marker, twice, other_content, same_id, at_once, text, bad_item, amend, delete, twin })
+    let added = match scratch.empty() {
+        Some(cycle) => places::added_at_once(scratch.adapter, &cycle, &late, options.writers, patience).await?,
+        None => None,
+    };
+    let place = Place { cycle, settle_ms, first };
+    let more = beyond::measure(scratch, &place, [one, two], options, patience).await?;
+    Ok(Measured {
+        lag,
+        marker,
+        twice,
+        other_content,
+        same_id,
+        at_once,
+        text,
+        bad_item,
+        amend,
+        delete,
+        twin,
+        added,
+        counted: false,
+        more,
+    })
 }
 
 /// An id of the same form that nobody has.
@@ -72,7 +102,7 @@ fn made_up(case: &CaseId) -> CaseId {
 }
 
 impl Bench<'_, '_> {
-    fn entry(&mut self, case: &Case, status: Status, message: &str) -> Entry {
+    pub(super) fn entry(&mut self, case: &Case, status: Status, message: &str) -> Entry {
         let content = ContentTag::of(&[status]);
         Entry {
             case: case.id.clone(),
@@ -86,7 +116,7 @@ impl Bench<'_, '_> {
         }
     }
 
-    async fn add(&mut self, cases: [&Case; 2]) -> Result<(), GaveUp> {
+    pub(super) async fn add(&mut self, cases: [&Case; 2]) -> Result<(), GaveUp> {
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
         let ids = cases.map(|case| case.id.clone());
         let refused = match called(self.patience, adapter.facts().quiet_ms, || adapter.add_cases(&cycle, &ids)).await? {
@@ -101,13 +131,19 @@ impl Bench<'_, '_> {
         }
     }
 
-    async fn write(&mut self, batch: &[Entry]) -> Result<Wrote, GaveUp> {
+    pub(super) async fn write(&mut self, batch: &[Entry]) -> Result<Wrote, GaveUp> {
         let cycle = self.cycle.clone();
         call::write(self.adapter, self.patience, &cycle, batch).await
     }
 
+    /// How many outcomes are there, on a product that only counts.
+    pub(super) async fn total(&mut self) -> Result<Option<u64>, GaveUp> {
+        let (adapter, cycle) = (self.adapter, self.cycle.clone());
+        self.patience.reading(|| adapter.total(&cycle)).await
+    }
+
     /// What is listed of a case, right now.
-    async fn rows(&mut self, case: &CaseId) -> Result<Vec<Row>, GaveUp> {
+    pub(super) async fn rows(&mut self, case: &CaseId) -> Result<Vec<Row>, GaveUp> {
         let (adapter, cycle, cases) = (self.adapter, self.cycle.clone(), [case.clone()]);
         let mut rows = self.patience.reading(|| adapter.rows(&cycle, &cases)).await?;
         rows.retain(|row| row.status != RowStatus::Open && row.case == *case);
@@ -115,7 +151,7 @@ impl Bench<'_, '_> {
     }
 
     /// What is listed once everything shows.
-    async fn settled(&mut self, case: &CaseId) -> Result<Vec<Row>, GaveUp> {
+    pub(super) async fn settled(&mut self, case: &CaseId) -> Result<Vec<Row>, GaveUp> {
         if self.settle_ms > 0 {
             self.patience.wait(self.settle_ms, "until the last write shows").await?;
         }
@@ -185,8 +221,19 @@ impl Bench<'_, '_> {
     async fn at_once(&mut self, case: &Case, writers: usize) -> Result<AtOnce, GaveUp> {
         let before = self.settled(&case.id).await?;
         let entry = [self.entry(case, Status::Passed, "at once")];
+        let answers = self.write_at_once(&entry, writers).await?;
+        let after = self.settled(&case.id).await?;
+        Ok(AtOnce { writers, answers, rows: after.len().saturating_sub(before.len()) })
+    }
+
+    /// One batch by so many writers; what they were answered.
+    pub(super) async fn write_at_once(
+        &mut self,
+        batch: &[Entry],
+        writers: usize,
+    ) -> Result<BTreeMap<Answer, usize>, GaveUp> {
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
-        let answers = join_all((0..writers).map(|_| adapter.write(&cycle, &entry))).await;
+        let answers = join_all((0..writers).map(|_| adapter.write(&cycle, batch))).await;
         let mut tally = BTreeMap::new();
         let (mut jobs, mut silent) = (Vec::new(), false);
         for answer in answers {
@@ -208,32 +255,46 @@ impl Bench<'_, '_> {
         if silent {
             self.patience.wait(adapter.facts().quiet_ms, "until a write without an answer is carried out").await?;
         }
-        let after = self.settled(&case.id).await?;
-        Ok(AtOnce { writers, answers: tally, rows: after.len().saturating_sub(before.len()) })
+        Ok(tally)
     }
 
     async fn text(&mut self, case: &Case) -> Result<Option<Text>, GaveUp> {
-        let before = self.settled(&case.id).await?;
         let head = format!("{MARKUP}\n{LINES}\n{BEYOND_ASCII}\n");
         let filler = TEXT_CHARS.saturating_sub(head.chars().count() + END.len() + 1);
         let message = format!("{head}{} {END}", "x".repeat(filler));
-        let entry = self.entry(case, Status::Failed, &message);
-        if self.write(std::slice::from_ref(&entry)).await?.answer.is_refused() {
-            return Ok(None);
-        }
-        let after = self.settled(&case.id).await?;
-        let new = after.iter().find(|row| !before.iter().any(|old| old.id == row.id));
-        let replaced = after.iter().rev().find(|row| row.status == RowStatus::Is(entry.status));
-        let text = new.or(replaced).map(|row| row.text.as_str()).unwrap_or_default();
+        let (answer, text, marker) = self.read_back(case, &message).await?;
         let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-        Ok(Some(Text {
+        Ok((!answer.is_refused()).then(|| Text {
             chars: message.chars().count(),
-            marker: new.or(replaced).map_or(MarkerCame::Lost, |row| came(row, &entry)),
+            marker,
             markup: text.contains(MARKUP),
             line_breaks: lines.join("\n").contains(LINES),
             beyond_ascii: text.contains(BEYOND_ASCII),
             end: text.contains(END),
         }))
+    }
+
+    /// A text of so many characters, room for the marker left.
+    pub(super) async fn longest(&mut self, case: &Case, chars: usize) -> Result<Longest, GaveUp> {
+        let filler = chars.saturating_sub(END.len() + 1 + Marker::CHARS_MAX + 2);
+        let (answer, text, marker) = self.read_back(case, &format!("{} {END}", "x".repeat(filler))).await?;
+        Ok(Longest { chars, answer, marker, end: text.contains(END) })
+    }
+
+    /// Writes a failure with this text. Gives the answer, and what a listing shows of it.
+    async fn read_back(&mut self, case: &Case, message: &str) -> Result<(Answer, String, MarkerCame), GaveUp> {
+        let before = self.settled(&case.id).await?;
+        let entry = self.entry(case, Status::Failed, message);
+        let answer = self.write(std::slice::from_ref(&entry)).await?.answer;
+        if answer.is_refused() {
+            return Ok((answer, String::new(), MarkerCame::Lost));
+        }
+        let after = self.settled(&case.id).await?;
+        let new = after.iter().find(|row| !before.iter().any(|old| old.id == row.id));
+        let replaced = after.iter().rev().find(|row| row.status == RowStatus::Is(entry.status));
+        let row = new.or(replaced);
+        let text = row.map(|row| row.text.clone()).unwrap_or_default();
+        Ok((answer, text, row.map_or(MarkerCame::Lost, |row| came(row, &entry))))
     }
 
     async fn bad_item(&mut self, cases: [&Case; 2], absent: &CaseId) -> Result<Option<BadItem>, GaveUp> {

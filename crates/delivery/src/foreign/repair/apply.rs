@@ -6,6 +6,7 @@ use std::io;
 use domain::marker::Found;
 use serde::Serialize;
 
+use super::plan::mark;
 use super::{How, Mend, Plan};
 use crate::foreign::adapter::Adapter;
 use crate::foreign::audit::Seen;
@@ -102,7 +103,8 @@ pub async fn apply(
 ) -> Applied {
     let mut applied = Applied::default();
     for mend in &plan.mends {
-        let mut hand = Hand { adapter, mend, patience, record: &mut *record, recorded: false };
+        let how = mend.how.clone();
+        let mut hand = Hand { adapter, mend, how, patience, record: &mut *record, recorded: false };
         match hand.settle().await {
             Ok(done) => applied.done.push(done),
             Err(halted) => {
@@ -118,6 +120,8 @@ pub async fn apply(
 struct Hand<'a, 'p> {
     adapter: &'a dyn Adapter,
     mend: &'a Mend,
+    /// As planned; a mark instead of a deletion that this installation doesn't have.
+    how: How,
     patience: &'a mut Patience<'p>,
     record: &'a mut (dyn FnMut(&Removed) -> io::Result<()> + Send),
     recorded: bool,
@@ -150,6 +154,7 @@ impl Hand<'_, '_> {
                     self.until_it_shows().await?;
                 }
                 Err(Trouble::Denied(what)) => return Err(GaveUp::Denied(what).into()),
+                Err(Trouble::Refused(why)) if self.marks_instead() => last = why,
                 Err(refused @ (Trouble::Refused(_) | Trouble::Gone(_) | Trouble::TooLarge(_) | Trouble::Exists(_))) => {
                     return Ok(self.left(refused.to_string()));
                 }
@@ -177,7 +182,7 @@ impl Hand<'_, '_> {
         let Some(now) = rows.iter().find(|row| row.row == mend.row.row) else {
             return Ok(State::Mended { kept_there });
         };
-        if let How::MarkAsRepeat { marker, .. } = &mend.how
+        if let How::MarkAsRepeat { marker, .. } = &self.how
             && now.marker == Found::Whole(*marker)
         {
             return Ok(State::Mended { kept_there });
@@ -195,6 +200,18 @@ impl Hand<'_, '_> {
         }
     }
 
+    /// Some versions and rights change a row and delete none. True if it is to be marked from now on, and recorded anew.
+    fn marks_instead(&mut self) -> bool {
+        let able = self.how == How::Delete && self.adapter.facts().repair.amend;
+        match mark(&self.mend.kept, &self.mend.row) {
+            Ok(how) if able => {
+                (self.how, self.recorded) = (how, false);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Records the row, once, before it is touched.
     fn note(&mut self) -> io::Result<()> {
         if self.recorded {
@@ -204,7 +221,7 @@ impl Hand<'_, '_> {
             at_ms: self.patience.clock.unix_ms(),
             row: self.mend.row.clone(),
             kept: self.mend.kept.row.clone(),
-            how: self.mend.how.clone(),
+            how: self.how.clone(),
         };
         (self.record)(&removed)?;
         self.recorded = true;
@@ -213,7 +230,7 @@ impl Hand<'_, '_> {
 
     async fn touch(&mut self) -> Result<(), Trouble> {
         let row = &self.mend.row;
-        match &self.mend.how {
+        match &self.how {
             How::Delete => self.adapter.delete(&row.cycle, &row.row).await,
             How::MarkAsRepeat { status, message, marker } => {
                 let entry = Entry {
@@ -241,7 +258,7 @@ impl Hand<'_, '_> {
     }
 
     fn mended(&self, kept_there: bool) -> Done {
-        let becoming = match (self.recorded, &self.mend.how) {
+        let becoming = match (self.recorded, &self.how) {
             (false, _) => Becoming::AlreadyDone,
             (true, How::Delete) => Becoming::Removed,
             (true, How::MarkAsRepeat { .. }) => Becoming::Marked,

@@ -82,6 +82,15 @@ pub struct NotPossible {
     pub why: String,
 }
 
+/// What repeats, and no repair touches: whole cycles, and outcomes that nobody can list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ByHand {
+    /// How sure it is.
+    pub sure: Sure,
+    /// What it is, in words.
+    pub what: String,
+}
+
 /// What a repair would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
@@ -91,11 +100,17 @@ pub struct Plan {
     pub not_possible: Vec<NotPossible>,
     /// Cases with likely repeats that are left alone unless they are asked for.
     pub only_likely: Vec<CaseId>,
+    /// What is left to a person.
+    pub by_hand: Vec<ByHand>,
 }
 
 impl Plan {
     /// True if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.mends.is_empty()
+    }
+
+    fn by_hand(&mut self, sure: Sure, what: String) {
+        self.by_hand.push(ByHand { sure, what });
     }
 }

@@ -18,8 +18,10 @@ pub fn plan(audit: &Audit, repair: Repair, options: RepairOptions) -> Plan {
             Finding::Doubled { rows, .. } => group(rows, Sure::Certain, repair, &mut plan),
             Finding::LikelyDoubled { rows, .. } if options.likely => group(rows, Sure::Likely, repair, &mut plan),
             Finding::LikelyDoubled { case, .. } => plan.only_likely.push(case.clone()),
+            Finding::DuplicateCycles { .. } => plan.by_hand(Sure::Certain, finding.evidence()),
+            Finding::LikelyDuplicateCycles { .. } => plan.by_hand(Sure::Likely, finding.evidence()),
+            Finding::CountDiffers { .. } => plan.by_hand(Sure::Certain, finding.evidence()),
             Finding::ReExecuted { .. }
-            | Finding::DuplicateCycles { .. }
             | Finding::Missing { .. }
             | Finding::Orphan { .. }
             | Finding::MarkerMangled { .. } => {}
@@ -73,6 +75,11 @@ fn how(kept: &Seen, row: &Seen, repair: Repair) -> Result<How, String> {
     if !repair.amend {
         return Err("the product can neither delete nor change a recorded outcome: a person has to".to_owned());
     }
+    mark(kept, row)
+}
+
+/// Keeps the verdict, and says in the text what the row repeats.
+pub(super) fn mark(kept: &Seen, row: &Seen) -> Result<How, String> {
     let RowStatus::Is(status) = row.status else {
         return Err(
             "the product can't delete it, and changing it would change its verdict, which is none of ours".into()

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::stubs::{
-    Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Row, Rows, Rule, Stamp, Turn, Vendor,
+    Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Row, Rows, Rule, Stamp, Turn, Vendor, file,
 };
 use results::Outcome;
 
@@ -54,6 +54,8 @@ pub struct Azure {
     pub token: String,
     /// Whether results of a plan's run are shown with their case, beside their point.
     pub shows_cases: bool,
+    /// Most members of a page, whatever is asked for; less than what is documented if it is set so.
+    pub page_max: usize,
     /// All results; their rule is to append.
     pub results: Rows<Outcome>,
     runs: BTreeMap<u64, Run>,
@@ -66,6 +68,7 @@ impl Default for Azure {
             project: "demo".to_owned(),
             token: "key".to_owned(),
             shows_cases: true,
+            page_max: usize::MAX,
             results: Rows::new(Rule::honest(Repeat::Append), 1),
             runs: BTreeMap::new(),
             points: BTreeMap::new(),
@@ -118,6 +121,10 @@ impl Azure {
             (_, ["runs", id, "results"]) => {
                 let (id, _) = self.run(id)?;
                 self.results_call(call, method, id)
+            }
+            ("GET" | "POST", ["runs" | "Runs", id, "results" | "Results", result, "attachments"]) => {
+                let (id, _) = self.run(id)?;
+                self.attachments_call(call, method, id, result)
             }
             ("GET", ["Plans" | "plans", plan, "Suites" | "suites", suite, "points" | "Points"]) => {
                 self.list_points(call, plan, suite)
@@ -221,7 +228,7 @@ impl Azure {
         if !self.points.values().any(|point| point.plan.to_string() == plan) {
             return Err(problem(404, &format!("Test plan {plan} cannot be found")));
         }
-        let (at, top) = results::window(call, 1000);
+        let (at, top) = results::window(call, 1000.min(self.page_max));
         let shown = |(id, point): &(&u64, &Point)| {
             json!({
                 "id": id, "outcome": "Unspecified", "state": "NotReady",
@@ -243,6 +250,7 @@ impl Vendor for Azure {
         let (method, path) = request.route();
         let what = match (method, &path[..]) {
             (_, [.., "results"]) => "results",
+            (_, [.., "attachments"]) => "attachments",
             (_, [.., "points" | "Points"]) => "points",
             ("POST", [.., "runs"]) => "create_run",
             _ => "run",
@@ -260,7 +268,7 @@ impl Vendor for Azure {
             status: text(row, "outcome"),
             order: row.created.order,
             created_ms: row.created.unix_ms,
-            side: Vec::new(),
+            side: row.data.attachments.iter().map(|(name, bytes)| file(name, bytes)).collect(),
         };
         let ended = self.results.iter().filter(|row| row.data.text("state") == Some("Completed"));
         ended.map(|found| (self.item(&found.data), row(found))).collect()

@@ -1,5 +1,7 @@
 //! Results of runs: born with points, appended, changed by their numbers.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{Azure, Reply, list, problem, reference};
@@ -35,6 +37,8 @@ pub struct Outcome {
     pub run: u64,
     /// What was sent.
     pub fields: Map<String, Value>,
+    /// Its files: names and contents.
+    pub attachments: Vec<(String, Vec<u8>)>,
 }
 
 impl Outcome {
@@ -84,7 +88,7 @@ impl Azure {
                 && other.fields.get("automatedTestName").cloned() == name
                 && other.fields.get("testPoint").cloned() == point
         };
-        self.results.write(call.now, Outcome { id, run, fields }, same);
+        self.results.write(call.now, Outcome { id, run, fields, attachments: Vec::new() }, same);
         id
     }
 
@@ -103,11 +107,28 @@ impl Azure {
         }
     }
 
+    /// Files of one result: contents come in Base64 within JSON.
+    pub(super) fn attachments_call(&mut self, call: &Call<'_>, method: &str, run: u64, result: &str) -> Reply {
+        let of = |outcome: &Outcome| outcome.run == run && outcome.id.to_string() == result;
+        let found = self.results.iter().find(|row| of(&row.data)).map(|row| (row.id, row.data.attachments.clone()));
+        let (row, files) = found.ok_or_else(|| problem(404, "Test result cannot be found"))?;
+        if method == "GET" {
+            let shown = |(at, (name, bytes)): (usize, &(String, Vec<u8>))| json!({ "id": at + 1, "fileName": name, "size": bytes.len() });
+            return Ok(list(&files.iter().enumerate().map(shown).collect::<Vec<_>>()));
+        }
+        let body = call.request.json();
+        let bytes = body["stream"].as_str().and_then(|text| STANDARD.decode(text).ok());
+        let bytes = bytes.ok_or_else(|| problem(400, "stream: Base64 is expected"))?;
+        let name = body["fileName"].as_str().ok_or_else(|| problem(400, "fileName: a value is required"))?.to_owned();
+        self.results.change(row, call.now, |outcome| outcome.attachments.push((name, bytes)));
+        Ok(Answer::json(200, &json!({ "id": files.len() + 1, "url": "" })))
+    }
+
     fn list_results(&self, call: &Call<'_>, run: u64) -> Answer {
         let found: Vec<&Outcome> =
             self.results.shown(call).map(|(_, outcome)| outcome).filter(|outcome| outcome.run == run).collect();
         let details = call.request.query("detailsToInclude").is_some_and(|details| details != "None");
-        let (at, top) = window(call, if details { 200 } else { PAGE_MAX });
+        let (at, top) = window(call, (if details { 200 } else { PAGE_MAX }).min(self.page_max));
         let shown = |outcome: &&Outcome| {
             let mut shown = outcome.fields.clone();
             shown.insert("id".to_owned(), json!(outcome.id));

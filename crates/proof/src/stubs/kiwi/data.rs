@@ -13,6 +13,8 @@ pub(super) struct Execution {
     pub(super) case: u64,
     pub(super) at: Stamp,
     pub(super) history: usize,
+    /// Names and contents.
+    pub(super) files: Vec<(String, Vec<u8>)>,
 }
 
 /// The verdict of an execution.
@@ -65,7 +67,7 @@ pub(super) fn object(value: serde_json::Value) -> Object {
     if let serde_json::Value::Object(object) = value { object } else { Object::new() }
 }
 
-const READS: [&str; 18] = [
+const READS: [&str; 19] = [
     "Build.filter",
     "Category.filter",
     "Classification.filter",
@@ -77,6 +79,7 @@ const READS: [&str; 18] = [
     "TestExecution.filter",
     "TestExecution.get_comments",
     "TestExecution.get_links",
+    "TestExecution.history",
     "TestExecutionStatus.filter",
     "TestPlan.filter",
     "TestRun.filter",
@@ -104,12 +107,13 @@ const WRITES: [&str; 14] = [
 ];
 
 /// Since 13.5 and 15.3.
-const REMOVES: [&str; 2] = ["TestExecution.remove", "TestRun.remove"];
+const LATER: [&str; 4] = [LISTS_FILES, "TestExecution.add_attachment", "TestExecution.remove", "TestRun.remove"];
+const LISTS_FILES: &str = "TestExecution.list_attachments";
 
-pub(super) fn is_known(method: &str, removes: bool) -> bool {
-    READS.contains(&method) || WRITES.contains(&method) || removes && REMOVES.contains(&method)
+pub(super) fn is_known(method: &str, later: bool) -> bool {
+    READS.contains(&method) || WRITES.contains(&method) || later && LATER.contains(&method)
 }
 
 pub(super) fn reads(method: &str) -> bool {
-    READS.contains(&method)
+    READS.contains(&method) || method == LISTS_FILES
 }

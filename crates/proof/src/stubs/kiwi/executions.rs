@@ -1,5 +1,7 @@
 //! Runs, the executions in them, and what is written to those. Must not know plans.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::data::{Comment, Execution, Link, Verdict, object};
@@ -47,7 +49,7 @@ impl Kiwi {
     /// One more execution, whether there is one or not.
     pub fn execute(&mut self, run: u64, case: u64, at: super::Stamp) -> u64 {
         let id = self.id();
-        self.executions.push(Execution { id, run, case, at, history: 1 });
+        self.executions.push(Execution { id, run, case, at, history: 1, files: Vec::new() });
         id
     }
 
@@ -165,6 +167,30 @@ impl Kiwi {
                 self.execution_mut(execution)?;
                 let all = self.comments.iter().filter(|comment| comment.execution == execution);
                 Ok(all.map(|comment| json!({ "id": comment.id, "comment": comment.text })).collect())
+            }
+            "history" => {
+                let added = self.execution_mut(number(params, 0)?)?.at.unix_ms;
+                let at = jiff::Timestamp::from_millisecond(added).unwrap_or(jiff::Timestamp::MAX);
+                Ok(json!([{ "history_date": at.strftime("%Y-%m-%dT%H:%M:%S%.3f").to_string() }]))
+            }
+            "list_attachments" => {
+                let files = &self.execution_mut(number(params, 0)?)?.files;
+                let one = |(name, _): &(String, Vec<u8>)| json!({ "url": format!("/uploads/attachments/{name}"), "filename": name, "mime_type": "" });
+                Ok(files.iter().map(one).collect())
+            }
+            "add_attachment" => {
+                let name = param(params, 1)?.as_str().unwrap_or_default().to_owned();
+                let bytes = param(params, 2)?.as_str().and_then(|text| STANDARD.decode(text).ok());
+                let bytes = bytes.ok_or_else(|| internal("Incorrect padding"))?;
+                let files = &mut self.execution_mut(number(params, 0)?)?.files;
+                // A name that is taken is made different.
+                let taken = files.iter().filter(|(other, _)| *other == name).count();
+                let name = match name.rsplit_once('.') {
+                    Some((stem, ending)) if taken > 0 => format!("{stem}_x{taken}Zq.{ending}"),
+                    _ => name,
+                };
+                files.push((name, bytes));
+                Ok(Value::Null)
             }
             "add_link" => self.add_link(call, param(params, 0)?),
             "get_links" => select(self.shown_links(call), params.first()),

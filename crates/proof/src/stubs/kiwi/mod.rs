@@ -9,7 +9,9 @@ mod query;
 use serde_json::{Map, Value, json};
 
 use crate::stubs::xml_rpc::{self, Called};
-use crate::stubs::{Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Rows, Rule, Stamp, Turn, Vendor};
+use crate::stubs::{
+    Admin, Answer, Call, Kind, Ledger, RecordedRow, Repeat, Request, Rows, Rule, Stamp, Turn, Vendor, file,
+};
 use data::{Comment, Execution, Link, Verdict};
 
 /// What differs from one installation to another.
@@ -17,7 +19,7 @@ use data::{Comment, Execution, Link, Verdict};
 pub struct Options {
     /// Name and password of the one user.
     pub login: (String, String),
-    /// The calls of 16: executions and runs can be removed.
+    /// The calls of 16: executions and runs can be removed, and executions take files.
     pub removes: bool,
 }
 
@@ -169,15 +171,7 @@ impl Vendor for Kiwi {
     }
 
     fn classify(&self, request: &Request) -> Kind {
-        let calls = read(request).map(|(calls, _)| calls).unwrap_or_default();
-        let names: Vec<&str> = calls.iter().map(|(_, called)| called.method.as_str()).collect();
-        let reads = |name: &&str| data::reads(name);
-        match names.iter().find(|name| !reads(name)).or(names.first()) {
-            Some(&"Auth.login") => Kind::Auth,
-            Some(name) if data::reads(name) => Kind::Read((*name).to_owned()),
-            Some(name) => Kind::Write((*name).to_owned()),
-            None => Kind::Read(String::new()),
-        }
+        classify(request)
     }
 
     fn ledger(&self) -> Ledger {
@@ -188,6 +182,7 @@ impl Vendor for Kiwi {
             let comments = self.comments.iter().filter(|comment| comment.execution == execution.id);
             let side = links().map(|link| format!("link {}", link.url));
             let side = side.chain(comments.map(|comment| format!("comment {}", comment.text)));
+            let files = execution.files.iter().map(|(name, bytes)| file(name, bytes));
             let history = (0..execution.history).map(|_| "history".to_owned());
             let recorded = RecordedRow {
                 id: execution.id.to_string(),
@@ -196,7 +191,7 @@ impl Vendor for Kiwi {
                 status: row.data.status.to_string(),
                 order: row.created.order,
                 created_ms: row.created.unix_ms,
-                side: side.chain(history).collect(),
+                side: side.chain(history).chain(files).collect(),
             };
             Some((case["summary"].as_str()?.to_owned(), recorded))
         });
@@ -204,8 +199,7 @@ impl Vendor for Kiwi {
     }
 
     fn problem(&self, status: u16, text: &str) -> Answer {
-        let (code, message) = internal(text);
-        Answer::json(status, &json!({ "id": null, "jsonrpc": "2.0", "error": { "code": code, "message": message } }))
+        problem(status, text)
     }
 
     fn part(&self, request: &Request, count: usize) -> Option<Request> {
@@ -217,6 +211,25 @@ impl Vendor for Kiwi {
     }
 
     fn settle(&mut self, _now: Stamp) {}
+}
+
+/// What a request is by the calls in it: a write if one of them writes.
+pub(super) fn classify(request: &Request) -> Kind {
+    let calls = read(request).map(|(calls, _)| calls).unwrap_or_default();
+    let names: Vec<&str> = calls.iter().map(|(_, called)| called.method.as_str()).collect();
+    let reads = |name: &&str| data::reads(name);
+    match names.iter().find(|name| !reads(name)).or(names.first()) {
+        Some(&"Auth.login") => Kind::Auth,
+        Some(name) if data::reads(name) => Kind::Read((*name).to_owned()),
+        Some(name) => Kind::Write((*name).to_owned()),
+        None => Kind::Read(String::new()),
+    }
+}
+
+/// An error as Kiwi words it.
+pub(super) fn problem(status: u16, text: &str) -> Answer {
+    let (code, message) = internal(text);
+    Answer::json(status, &json!({ "id": null, "jsonrpc": "2.0", "error": { "code": code, "message": message } }))
 }
 
 /// The calls of a request, each with its id.

@@ -100,7 +100,7 @@ impl ReportPortal {
 
     pub(super) fn finish_item(&mut self, now: Stamp, uuid: &str, body: &Value) -> Reply {
         let found = self.items.iter().find(|row| row.data.uuid == uuid).ok_or_else(|| no_item(uuid))?;
-        let (id, start_ms) = (found.id, found.data.start_ms);
+        let (id, start_ms, launch) = (found.id, found.data.start_ms, found.data.launch);
         if moment(&body["endTime"]).is_none_or(|end| end < start_ms) {
             return Err(refused(406, 40_026, "Finish time is earlier than start time"));
         }
@@ -122,6 +122,7 @@ impl ReportPortal {
             item.issue = (matches!(status.as_str(), "FAILED" | "SKIPPED") && !waived).then(|| "ti001".to_owned());
             item.status = status;
         });
+        self.follow(launch);
         Ok(json!({ "message": format!("TestItem with ID = '{uuid}' successfully finished.") }))
     }
 

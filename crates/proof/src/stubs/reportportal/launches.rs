@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Reply, ReportPortal, duplicate, moment, refused, shown};
-use crate::stubs::{Answer, Stamp};
+use crate::stubs::{Answer, Call, Stamp};
 
 const NAME_CHARS_MAX: usize = 256;
 
@@ -33,6 +33,32 @@ impl ReportPortal {
         let found = self.launches.iter().find(|(_, launch)| launch.uuid == uuid);
         let missing = || refused(404, 4041, &format!("Launch '{uuid}' not found. Did you use correct Launch ID?"));
         found.map(|(id, launch)| (*id, launch)).ok_or_else(missing)
+    }
+
+    pub(super) fn list_launches(&self, call: &Call<'_>) -> Value {
+        let name = call.request.query("filter.eq.name");
+        let found: Vec<(&u64, &Launch)> =
+            self.launches.iter().filter(|(_, launch)| name.is_none_or(|name| launch.name == name)).collect();
+        let number = call.request.number("page.page").unwrap_or(1).max(1) as usize;
+        let size = call.request.number("page.size").unwrap_or(20).clamp(1, 300) as usize;
+        let content: Vec<Value> =
+            call.page(&found, (number - 1) * size, size).iter().map(|(id, launch)| launch.json(**id)).collect();
+        let pages = found.len().div_ceil(size).max(1);
+        let page = json!({ "number": number, "size": size, "totalElements": found.len(), "totalPages": pages });
+        json!({ "content": content, "page": page })
+    }
+
+    /// The status of a launch.
+    pub fn status(&self, uuid: &str) -> Option<&str> {
+        self.launch(uuid).ok().map(|(_, launch)| launch.status.as_str())
+    }
+
+    /// The verdict of a launch follows its items, also once it is finished.
+    pub(super) fn follow(&mut self, id: u64) {
+        let failed = self.items.iter().any(|row| row.data.launch == id && row.data.status == "FAILED");
+        if let Some(launch) = self.launches.get_mut(&id).filter(|launch| launch.status != "IN_PROGRESS") {
+            (if failed { "FAILED" } else { "PASSED" }).clone_into(&mut launch.status);
+        }
     }
 
     fn launch_numbered(&mut self, id: &str) -> Result<(u64, &mut Launch), Answer> {

@@ -3,6 +3,7 @@
 
 mod items;
 mod launches;
+mod logs;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::stubs::{
 };
 use items::Item;
 use launches::Launch;
+use logs::Line;
 
 const PAGE: usize = 50;
 const PAGE_MAX: usize = 300;
@@ -31,6 +33,7 @@ pub struct ReportPortal {
     /// All items; a UUID that is there already is refused.
     pub items: Rows<Item>,
     launches: BTreeMap<u64, Launch>,
+    logs: Vec<Line>,
     queue: Jobs<Message>,
     /// What the queue could not carry out.
     parked: Vec<String>,
@@ -52,6 +55,7 @@ impl Default for ReportPortal {
             token: "key".to_owned(),
             items: Rows::new(Rule::honest(Repeat::Refuse), 555),
             launches: BTreeMap::new(),
+            logs: Vec::new(),
             queue: Jobs::default(),
             parked: Vec::new(),
             drawn: 0,
@@ -88,6 +92,9 @@ impl ReportPortal {
         let (method, path) = call.request.route();
         match path[..] {
             ["api", "v1", project, ref rest @ ..] if project == self.project => {
+                if (method, rest) == ("POST", &["log"]) && !call.request.parts.is_empty() {
+                    return self.add_lines(call);
+                }
                 let body = call.request.json();
                 let created = method == "POST" && rest != ["item", "bulk"];
                 let value = if method == "GET" {
@@ -112,7 +119,9 @@ impl ReportPortal {
                 let item = self.items.shown(call).find(|(_, item)| item.uuid == *uuid);
                 item.map(|(id, item)| item.json(id)).ok_or_else(|| no_item(uuid))
             }
+            ["launch"] => Ok(self.list_launches(call)),
             ["item"] => self.list_items(call),
+            ["log"] => self.list_lines(call),
             ["settings"] => Ok(json!({})),
             _ => Err(refused(404, 4040, "there is no such call")),
         }
@@ -180,7 +189,7 @@ impl Vendor for ReportPortal {
             status: row.data.status.clone(),
             order: row.created.order,
             created_ms: row.created.unix_ms,
-            side: Vec::new(),
+            side: self.files_of(row),
         };
         let ended = self.items.iter().filter(|row| row.data.status != "IN_PROGRESS");
         ended.map(|found| (found.data.item(), row(found))).collect()

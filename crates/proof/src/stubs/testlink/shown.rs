@@ -1,9 +1,11 @@
 //! How `TestLink` shows what it holds, and the loose ways in which it takes values. Must not change anything.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::{Build, Case, Execution, PLAN, PREFIX};
-use crate::stubs::Row;
+use super::{Build, Case, Execution, PLAN, PREFIX, Reply, TestLink};
+use crate::stubs::{Call, Row};
 
 /// PHP says nothing as an empty text.
 pub(super) fn none_as_text(rows: &[Value]) -> Value {
@@ -30,6 +32,29 @@ pub(super) fn shown_execution(row: &Row<Execution>) -> Value {
         "testplan_id": PLAN.to_string(), "platform_id": row.data.platform.to_string(), "execution_type": "2",
         "tcversion_id": (row.data.case + 200).to_string(), "tcversion_number": "1",
     })
+}
+
+impl TestLink {
+    pub(super) fn execution_set(&self, call: &Call<'_>, args: &Value) -> Reply {
+        let case = self.planned(args)?;
+        let build = if args.get("buildid").is_some() { Some(self.build(args)?) } else { None };
+        let platform = number(args, "platformid");
+        let fits = |row: &&Row<Execution>| {
+            row.data.case == case
+                && build.is_none_or(|build| build == row.data.build)
+                && platform.is_none_or(|platform| platform == row.data.platform)
+                && call.sees(row.created)
+        };
+        let rows: BTreeMap<String, Value> =
+            self.executions.iter().filter(fits).map(|row| (row.id.to_string(), shown_execution(row))).collect();
+        Ok(if rows.is_empty() { json!([{ "id": -1 }]) } else { json!(rows) })
+    }
+
+    pub(super) fn last(&self, args: &Value) -> Reply {
+        let case = self.planned(args)?;
+        let row = self.executions.iter().rfind(|row| row.data.case == case);
+        Ok(json!([row.map_or(json!({ "id": -1 }), shown_execution)]))
+    }
 }
 
 /// A number, also as text.

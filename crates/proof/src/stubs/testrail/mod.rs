@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use crate::stubs::{
-    Admin, Answer, Call, Kind, Ledger, Rate, RecordedRow, Repeat, Request, Rows, Rule, Stamp, Turn, Vendor,
+    Admin, Answer, Call, Kind, Ledger, Rate, RecordedRow, Repeat, Request, Rows, Rule, Stamp, Turn, Vendor, file,
 };
 use results::Outcome;
 use runs::Run;
@@ -183,7 +183,7 @@ impl Vendor for TestRail {
             status: outcome.status().map(|status| status.to_string()).unwrap_or_default(),
             order: at.order,
             created_ms: outcome.created_s * 1000,
-            side: outcome.attachments.iter().map(|(_, name)| name.clone()).collect(),
+            side: outcome.attachments.iter().map(|one| file(&one.name, &one.bytes)).collect(),
         };
         self.results.iter().map(|r| (self.item(r.data.case), row(r.id, r.created, &r.data))).collect()
     }

@@ -23,8 +23,19 @@ pub struct Outcome {
     pub fields: serde_json::Map<String, Value>,
     /// In seconds since 1970, by the vendor's clock.
     pub created_s: i64,
-    /// Id and file name of each attachment.
-    pub attachments: Vec<(u64, String)>,
+    /// Each attachment.
+    pub attachments: Vec<Attached>,
+}
+
+/// A file of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Its number.
+    pub id: u64,
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
 }
 
 impl Outcome {
@@ -34,7 +45,7 @@ impl Outcome {
     }
 
     fn json(&self, id: u64) -> Value {
-        let attachments: Vec<u64> = self.attachments.iter().map(|(id, _)| *id).collect();
+        let attachments: Vec<u64> = self.attachments.iter().map(|one| one.id).collect();
         let mut json = Object::new();
         for name in SETTABLE {
             json.insert(name.to_owned(), Value::Null);
@@ -176,16 +187,20 @@ impl TestRail {
 
     pub(super) fn add_attachment(&mut self, call: &Call<'_>, id: u64) -> Reply {
         let part = call.request.part("attachment").ok_or_else(|| refused(400, "No file attached or upload failed."))?;
-        let name = part.file.clone().unwrap_or_default();
+        let (name, bytes) = (part.file.clone().unwrap_or_default(), part.body.clone());
+        if !self.options.edit_results {
+            return Err(refused(403, "You are not allowed to edit results."));
+        }
         let attachment = self.id();
-        let changed = self.results.change(id, call.now, |outcome| outcome.attachments.push((attachment, name)));
+        let file = Attached { id: attachment, name, bytes };
+        let changed = self.results.change(id, call.now, |outcome| outcome.attachments.push(file));
         changed.map(|_| json!({ "attachment_id": attachment })).ok_or_else(|| invalid("result_id"))
     }
 
     pub(super) fn get_attachments(&self, call: &Call<'_>, test: u64) -> Reply {
         self.test(test)?;
         let of_test = self.results.iter().filter(|row| row.data.test == test);
-        let all = of_test.flat_map(|row| row.data.attachments.iter().map(move |(id, name)| (row.id, *id, name)));
+        let all = of_test.flat_map(|row| row.data.attachments.iter().map(move |one| (row.id, one.id, &one.name)));
         let show = |(result, id, name): &(u64, u64, &String)| json!({ "id": id, "name": name, "result_id": result, "user_id": 3 });
         Ok(self.list(call, "attachments", &all.collect::<Vec<_>>(), show))
     }

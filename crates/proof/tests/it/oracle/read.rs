@@ -163,6 +163,6 @@ fn stores_without_tables_hold_nothing_and_other_files_are_errors() {
     fs::write(&path, "all tests passed, promise".repeat(100)).unwrap();
     assert!(Oracle::open(&path).is_err());
     let book = Book::new();
-    book.run("UPDATE schema_version SET version = 4 WHERE version = 3");
+    book.run("UPDATE schema_version SET version = 8 WHERE version = 7");
     assert!(book.oracle().pushes().is_err());
 }

@@ -11,7 +11,11 @@ use tempfile::TempDir;
 pub(super) const SCHEMA: &str = concat!(
     include_str!("../../../../store/src/sqlite/0001_first.sql"),
     include_str!("../../../../store/src/sqlite/0002_staging.sql"),
-    include_str!("../../../../store/src/sqlite/0003_forward.sql")
+    include_str!("../../../../store/src/sqlite/0003_forward.sql"),
+    include_str!("../../../../store/src/sqlite/0004_waiting.sql"),
+    include_str!("../../../../store/src/sqlite/0005_seen.sql"),
+    include_str!("../../../../store/src/sqlite/0006_place.sql"),
+    include_str!("../../../../store/src/sqlite/0007_plain.sql")
 );
 
 pub(super) const PASSED: u8 = 0;
@@ -111,7 +115,7 @@ impl Book {
         tables.pragma_update(None, "journal_mode", "WAL").unwrap();
         tables.pragma_update(None, "synchronous", "OFF").unwrap();
         tables.execute_batch(schema).unwrap();
-        tables.execute("INSERT INTO schema_version VALUES (1), (2), (3)", []).unwrap();
+        tables.execute("INSERT INTO schema_version VALUES (1), (2), (3), (4), (5), (6), (7)", []).unwrap();
         Self { folder, tables, zip: false }
     }
 

@@ -10,6 +10,7 @@ use super::case::{Case, Verdict, What, said};
 use super::dialect::{Dialect, Suite, is_unstable_path};
 use super::notices::Kind;
 use super::{Element, Junit};
+use crate::attachments;
 use crate::error::ReportError;
 use crate::event::{Note, Sign};
 use crate::external_id;
@@ -153,13 +154,16 @@ impl Junit<'_> {
             self.dialect = self.dialect.of_property(name);
             return Ok(());
         };
-        if !external_id::is_property(name) {
+        if self.attachments && attachments::is_property(name) {
+            let raw = self.xml.attribute(b"value").map(|raw| text::value(raw, &mut Oddities::default()));
+            attachments::name(&mut case.attachments, raw.map(Cow::into_owned));
             return Ok(());
         }
+        let Some(source) = external_id::source(name) else { return Ok(()) };
         let mut odd = Oddities::default();
         match self.xml.attribute(b"value") {
-            Some(raw) => external_id::from_property(&text::value(raw, &mut odd), &mut case.external_ids),
-            None => self.gather(What::ExternalIds, String::new(), None),
+            Some(raw) => external_id::from_property(&text::value(raw, &mut odd), source, &mut case.external_ids),
+            None => self.gather(What::ExternalIds(source), String::new(), None),
         }
         self.odd(odd)
     }

@@ -1,7 +1,7 @@
 //! One testcase while it is open: what its attributes and children said, and the verdict that follows from it.
 //! Must not know tokens or suites.
 
-use domain::{Attempt, DurationUs, Status, limits};
+use domain::{Attempt, DurationUs, ExternalId, IdSource, Status, limits};
 
 use crate::text::{Bounded, Oddities, unescape_into};
 
@@ -18,7 +18,9 @@ pub(super) struct Case {
     /// What a status or result attribute says.
     pub(super) said: Option<Said>,
     pub(super) attempts: Vec<Attempt>,
-    pub(super) external_ids: Vec<String>,
+    pub(super) external_ids: Vec<ExternalId>,
+    /// Files that it names, if they are looked for.
+    pub(super) attachments: Vec<String>,
     pub(super) cut: u32,
     error: bool,
     failure: bool,
@@ -57,6 +59,7 @@ impl Case {
         (self.error, self.failure, self.skipped, self.todo, self.cut) = (false, false, false, false, 0);
         self.attempts.clear();
         self.external_ids.clear();
+        self.attachments.clear();
         self.bad.clear();
         self.skip.clear();
     }
@@ -196,7 +199,7 @@ pub(super) struct Gathered {
 pub(super) enum What {
     Verdict(Verdict),
     Attempt(Status),
-    ExternalIds,
+    ExternalIds(IdSource),
     Time,
 }
 

@@ -12,6 +12,7 @@ use domain::{Attempt, Status};
 use self::case::{Case, Gathered, Verdict, What};
 use self::dialect::{Dialect, Name, Suite};
 use self::notices::{Kind, Notices};
+use crate::attachments::{self, Marks};
 use crate::error::ReportError;
 use crate::event::{Event, Note, Place, RawOutcome, Reader};
 use crate::external_id;
@@ -60,6 +61,8 @@ struct Document {
 /// A JUnit XML report being read.
 pub(crate) struct Junit<'a> {
     file: String,
+    /// Files that cases name are wanted.
+    attachments: bool,
     xml: Cursor<Input<'a>>,
     frames: Vec<Frame>,
     suites: Vec<Suite>,
@@ -102,8 +105,9 @@ impl Reader for Junit<'_> {
 
 impl<'a> Junit<'a> {
     /// At a root that is one of ours.
-    pub(crate) fn new(file: &str, xml: Cursor<Input<'a>>) -> Self {
+    pub(crate) fn new(file: &str, xml: Cursor<Input<'a>>, attachments: bool) -> Self {
         Self {
+            attachments,
             file: file.to_owned(),
             xml,
             frames: Vec::new(),
@@ -238,14 +242,23 @@ impl<'a> Junit<'a> {
             Element::Property => self.start_property()?,
             Element::Time => self.gather(What::Time, String::new(), None),
             Element::Output if !empty => {
-                self.xml.skip_output().map_err(|e| self.error(e))?;
-                return Ok(());
+                return self.pass_output();
             }
             Element::Output | Element::Other => {}
         }
         self.frames.push(Frame { element, gathers: self.gathered.len() > gathering });
         if empty {
             self.close();
+        }
+        Ok(())
+    }
+
+    /// Captured output is passed over, and looked through for files only if somebody wants them.
+    fn pass_output(&mut self) -> Result<(), ReportError> {
+        let mut marks = (self.attachments && self.open_cases > 0).then(Marks::default);
+        self.xml.skip_output(marks.as_mut()).map_err(|e| self.error(e))?;
+        if let (Some(marks), Some(case)) = (marks, self.case()) {
+            attachments::name(&mut case.attachments, marks.found);
         }
         Ok(())
     }
@@ -289,7 +302,7 @@ impl<'a> Junit<'a> {
                 let message = Some(text).filter(|t| !t.is_empty());
                 case.add_attempt(Attempt { status, duration_us: gathered.duration_us, message });
             }
-            What::ExternalIds => external_id::from_property(&text, &mut case.external_ids),
+            What::ExternalIds(source) => external_id::from_property(&text, source, &mut case.external_ids),
             What::Time if !case.timed => {
                 let time = time(text.as_bytes());
                 self.note_time(time);
@@ -333,6 +346,7 @@ impl<'a> Junit<'a> {
             message,
             attempts: std::mem::take(&mut case.attempts),
             external_ids: std::mem::take(&mut case.external_ids),
+            attachments: std::mem::take(&mut case.attachments),
             repeats: self.dialect.repeats(),
             place: Place { document: self.document.number, suite, stamp, line: case.line },
             has_verdict: case.has_verdict(),

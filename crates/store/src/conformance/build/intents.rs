@@ -24,6 +24,7 @@ pub fn intent(number: u32) -> Intent {
         planned_ms: AT_MS,
         changed_ms: AT_MS,
         sent_ms: None,
+        seen_ms: None,
         cycle_there: None,
         flags: BTreeSet::new(),
         cause: None,

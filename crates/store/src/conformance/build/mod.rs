@@ -1,5 +1,6 @@
 //! Short hands for pushes and questions.
 
+pub mod forwards;
 mod intents;
 mod readings;
 mod staged;

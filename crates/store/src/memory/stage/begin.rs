@@ -41,7 +41,7 @@ pub(in crate::memory) fn begin(world: &mut World, manifest: &Arc<Manifest>, now:
     let difference = match decided(world, &key, &manifest.offer(), items) {
         Decision::Overlay { difference, .. } => Some(difference.class),
         Decision::Record | Decision::Undecided => None,
-        settled => return carry_out(world, &push, &now.at, settled).map(begun),
+        settled => return carry_out(world, &push, now, settled).map(begun),
     };
     let offer = Begin {
         manifest: manifest.digest(),

@@ -45,7 +45,7 @@ fn link(world: &mut World, key: &Key, epoch: Epoch, now: &Now) -> Result<Committ
         Err(what) => return Ok(refuse(world, key, epoch, Committed::NotAsPromised { what })),
     };
     let decision = decided_whole(world, key, &push);
-    match carry_out(world, &push, &now.at, decision)? {
+    match carry_out(world, &push, now, decision)? {
         Recorded::Accepted(answer) => {
             accept_senders(world, key, epoch);
             end(world, key, epoch, Fate::Committed { revision: answer.revision });

@@ -150,6 +150,25 @@ const QUERIES: &[(&str, &str, &str)] = &[
          WHERE NOT EXISTS (SELECT 1 FROM block b WHERE b.id = u.block AND b.project = u.project)",
     ),
     (
+        "orphan-waiting",
+        "waiting",
+        "SELECT id, 'its push, as of revision ' || revision || ', is missing' FROM waiting w
+         WHERE ended IS NULL AND NOT EXISTS (SELECT 1 FROM project p JOIN push u ON u.project = p.id AND u.uid = w.uid
+           WHERE p.name = w.project AND u.key = w.key AND u.revision >= w.revision)",
+    ),
+    (
+        "lease-unclear",
+        "turn",
+        "SELECT row_number() OVER (ORDER BY target), target || ': it says a holder or an end of the lease, and not both'
+         FROM turn WHERE (holder IS NULL) <> (until_ms IS NULL)",
+    ),
+    (
+        "sweeps-unclear",
+        "intent",
+        "SELECT id, 'it was swept ' || swept || ' times since ' || settled_ms FROM intent
+         WHERE swept NOT BETWEEN 0 AND 2 OR typeof(settled_ms) <> 'integer'",
+    ),
+    (
         "tombstone-with-push",
         "push",
         "SELECT p.id, 'its key ' || p.key || ' is tombstoned' FROM push p

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 
 use domain::content::Digests;
+use domain::forwarding::ForwardRule;
 use domain::protocol::{Decision, DifferenceClass, Refusal, decide};
 use domain::receipt::ItemDifference;
 use domain::staging::{self, CommitDecision, Fate};
@@ -17,6 +18,7 @@ use super::super::content::{Lies, Snap, names_in};
 use super::super::known::{self, KnownPush, Lookups, Offered, Standing};
 use super::super::points::{Op, Tx};
 use super::super::rows::{self as tables, json, to_json};
+use super::super::waiting::Forward;
 use super::rows::{self, ChunkRow, KeptManifest, StageRow};
 use super::{gate, write};
 use crate::receipts::named;
@@ -42,7 +44,12 @@ impl Kept {
 }
 
 /// Runs one commit.
-pub(in crate::sqlite) fn commit(connection: &Connection, of: &EpochOf, now: &Now) -> Result<Committed, StoreError> {
+pub(in crate::sqlite) fn commit(
+    connection: &Connection,
+    of: &EpochOf,
+    now: &Now,
+    rules: &[ForwardRule],
+) -> Result<Committed, StoreError> {
     let (tx, snap) = (Tx::of(connection, Op::COMMIT), Snap::over(connection));
     let Some(project) = tables::project_id(&tx, of.project.as_str())? else { return Ok(Committed::Unknown) };
     if tables::is_tombstoned(&tx, project, of.push)? {
@@ -50,10 +57,10 @@ pub(in crate::sqlite) fn commit(connection: &Connection, of: &EpochOf, now: &Now
     }
     let Some(stage) = rows::of_epoch(&tx, project, of.push, of.epoch)? else { return Ok(Committed::Unknown) };
     match staging::commit(&rows::known(&tx, &stage, now.ms)?) {
-        CommitDecision::Commit => link((tx, &snap), &stage, now),
+        CommitDecision::Commit => link((tx, &snap), &stage, now, rules),
         CommitDecision::Replay { revision } => {
             let offer = Offer::of(tx, &stage)?;
-            let delivered = offer.manifest.delivered(&offer.key, &offer.sender, &now.at);
+            let delivered = offer.manifest.delivered((&offer.key, &offer.sender), &now.at, Forward::NEVER);
             let known = Standing::of(&snap, &delivered)?.known;
             // Another content was committed as a replay: it says the same but for times and texts.
             let answer = accept::repeat(tx, &delivered, known.as_ref(), (revision, DifferenceClass::Cosmetic))?;
@@ -98,13 +105,19 @@ fn refuse(tx: Tx<'_>, stage: &StageRow, why: Kept) -> Result<Committed, StoreErr
 }
 
 /// All chunks are there: holds them against the manifest, asks the domain, and carries out what it says.
-fn link((tx, snap): (Tx<'_>, &Snap<'_>), stage: &StageRow, now: &Now) -> Result<Committed, StoreError> {
+fn link(
+    (tx, snap): (Tx<'_>, &Snap<'_>),
+    stage: &StageRow,
+    now: &Now,
+    rules: &[ForwardRule],
+) -> Result<Committed, StoreError> {
     let chunks = rows::chunks(&tx, stage)?;
     let offer = Offer::of(tx, stage)?;
     if let Some(what) = broken_promise(stage, &offer.manifest, &chunks) {
         return refuse(tx, stage, Kept::NotAsPromised { what });
     }
-    let of = offer.manifest.delivered(&offer.key, &offer.sender, &now.at);
+    let forward = Forward { rules, now_ms: now.ms };
+    let of = offer.manifest.delivered((&offer.key, &offer.sender), &now.at, forward);
     let standing = Standing::of(snap, &of)?;
     let comparison = standing.known.as_ref().and_then(|known| sum(&chunks, known.row.revision).map(Box::new));
     let lies: Lies = (stage.project, stage.blockset, stage.block_bits());

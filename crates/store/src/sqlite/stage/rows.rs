@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::super::connect::broken;
 use super::super::delivered::Delivered;
 use super::super::rows::{self, Fixed, json, unpack_counts};
+use super::super::waiting::Forward;
 use crate::{RecordedAt, StoreError, Stored};
 
 /// One epoch, without manifest and promises.
@@ -217,7 +218,12 @@ impl KeptManifest {
     }
 
     /// As a delivery by this sender.
-    pub(super) fn delivered<'a>(&'a self, key: &'a PushKey, sender: &'a Sender, at: &'a RecordedAt) -> Delivered<'a> {
+    pub(super) fn delivered<'a>(
+        &'a self,
+        (key, sender): (&'a PushKey, &'a Sender),
+        at: &'a RecordedAt,
+        forward: Forward<'a>,
+    ) -> Delivered<'a> {
         Delivered {
             key,
             place: &self.place,
@@ -231,6 +237,7 @@ impl KeptManifest {
             incomplete: self.incomplete,
             content: ContentId { content: self.content, outcomes: self.outcomes, body: None },
             at,
+            forward,
         }
     }
 }

@@ -32,7 +32,7 @@ fn stage(connection: &Connection, cut: &Cut) -> u64 {
 /// Rows that a commit changes.
 fn rows_of_commit(connection: &Connection, cut: &Cut, epoch: u64) -> u64 {
     let before = connection.total_changes();
-    let committed = commit(connection, &cut.epoch(epoch), &now()).unwrap();
+    let committed = commit(connection, &cut.epoch(epoch), &now(), &[]).unwrap();
     assert!(matches!(committed, Committed::Accepted(_)), "{committed:?}");
     connection.total_changes() - before
 }
@@ -77,13 +77,16 @@ fn a_comparison_that_is_old_is_made_anew() {
             push: Arc::new(build(mark, attempt).0),
             now: now(),
             prepared: Some(Arc::new(super::super::prepare::prepare(&content(200, mark), 0, |_| false))),
+            rules: Arc::default(),
         };
         // As a program would that knows no epochs: they stay open beside it.
         connection.execute_batch("UPDATE stage SET fate = 3").unwrap();
         super::super::record::record(&connection, &delivery).unwrap();
         connection.execute_batch("UPDATE stage SET fate = 0").unwrap();
     }
-    let Committed::Accepted(answer) = commit(&connection, &late.epoch(epoch), &now()).unwrap() else { panic!("no") };
+    let Committed::Accepted(answer) = commit(&connection, &late.epoch(epoch), &now(), &[]).unwrap() else {
+        panic!("no")
+    };
     let difference = crate::conformance::build::receipt(&answer).difference.unwrap();
     assert_eq!((answer.revision, answer.current_counts.errored), (3, 200));
     assert_eq!((difference.changed, difference.added, difference.items.len()), (200, 0, 100));
@@ -102,7 +105,7 @@ fn the_first_items_are_listed_in_whatever_order_chunks_come() {
             let build = |mark, attempt| push("").holds(content(2000, mark)).attempt(attempt).executor("one").cut(4);
             let first = build("-", 1);
             let epoch = stage(&connection, &first);
-            commit(&connection, &first.epoch(epoch), &now()).unwrap();
+            commit(&connection, &first.epoch(epoch), &now(), &[]).unwrap();
             let mut second = build("!", 2);
             if turned {
                 second.chunks.reverse();
@@ -111,7 +114,7 @@ fn the_first_items_are_listed_in_whatever_order_chunks_come() {
             let sql = "SELECT count(*) FROM stage_chunk WHERE listed <> '[]'";
             let listing: u32 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
             assert_eq!(listing, if turned { 16 } else { 1 }, "about 125 items differ in each chunk");
-            let Committed::Accepted(answer) = commit(&connection, &second.epoch(epoch), &now()).unwrap() else {
+            let Committed::Accepted(answer) = commit(&connection, &second.epoch(epoch), &now(), &[]).unwrap() else {
                 panic!("not accepted")
             };
             answer.receipt

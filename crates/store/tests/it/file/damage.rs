@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use domain::Outcomes;
 use domain::intent::{Intent, IntentState};
 use rusqlite::Connection;
+use store::conformance::build::forwards::{forwarded, next, rule};
 use store::conformance::build::{self, after, forty, push, readings};
 use store::{Damage, Lifetime, Store};
 
@@ -34,7 +35,7 @@ async fn filled(store: &Arc<dyn Store>) {
     push("gone+").run("2").keyed().accepted(store).await;
     store.drop_round(&build::shop(), &build::main_cycle(), "2").await.unwrap().unwrap();
     staged(store).await;
-    forwarded(store).await;
+    to_a_target(store).await;
     build::sound(store).await;
 }
 
@@ -58,13 +59,19 @@ async fn staged(store: &Arc<dyn Store>) {
     other.cancel(store, 2).await;
 }
 
-/// Two intents, one of them on its way.
-async fn forwarded(store: &Arc<dyn Store>) {
+/// Two intents, one of them on its way; and a push that was forwarded once and waits again.
+async fn to_a_target(store: &Arc<dyn Store>) {
     let turn = store.next_turn("there").await.unwrap();
     let planned = vec![build::intent(0), build::intent(1)];
     store.plan_intents("there", turn, planned).await.unwrap().unwrap();
     let sending = Intent { state: IntentState::Sending, ..build::intent(1) };
     store.advance_intent(turn, IntentState::Planned, sending).await.unwrap();
+    store.set_forward_rules(vec![rule("there", &[], &[])]);
+    push("w+").key("waits").accepted(store).await;
+    push("w-").key("waits").attempt(1).on(domain::OnDifference::Revise).accepted(store).await;
+    let first = next(store, build::AT_MS).await.unwrap();
+    assert!(store.end_waiting(turn, &first, forwarded(1)).await.unwrap());
+    store.set_forward_rules(Vec::new());
 }
 
 /// The file of such a store, made once.
@@ -264,6 +271,45 @@ fn check_finds_every_intent_that_cannot_be_read() {
         let found = damaged(&format!("UPDATE intent SET {set} WHERE id = 2"));
         let [Damage { kind: "intent-broken", place, .. }] = found.as_slice() else { panic!("{set}: {found:#?}") };
         assert_eq!(place, "intent 2", "{set}");
+    }
+}
+
+#[test]
+fn check_finds_what_waits_without_its_push_and_what_cannot_be_read() {
+    each_is_found(&[
+        ("DELETE FROM push WHERE key = 'waits'", "orphan-waiting"),
+        ("UPDATE push SET uid = zeroblob(16) WHERE key = 'waits'", "orphan-waiting"),
+        ("UPDATE push SET revision = 1 WHERE key = 'waits'", "orphan-waiting"),
+        ("UPDATE waiting SET project = 'other' WHERE id = 2", "orphan-waiting"),
+        ("UPDATE waiting SET key = 'other' WHERE id = 2", "orphan-waiting"),
+        ("UPDATE waiting SET revision = 3 WHERE id = 2", "orphan-waiting"),
+        ("UPDATE turn SET until_ms = 7", "lease-unclear"),
+        ("UPDATE turn SET holder = 'one'", "lease-unclear"),
+        ("UPDATE intent SET swept = 3 WHERE id = 1", "sweeps-unclear"),
+        ("UPDATE intent SET swept = -1 WHERE id = 1", "sweeps-unclear"),
+        ("UPDATE intent SET settled_ms = 'never' WHERE id = 1", "sweeps-unclear"),
+    ]);
+    // What has ended needs no push any more.
+    assert_eq!(damaged("UPDATE waiting SET revision = 7 WHERE id = 1"), []);
+    for (id, sets) in [
+        (
+            1,
+            &[
+                "ended = 9",
+                "ended = 'done'",
+                "ended_ms = NULL",
+                "ended_revision = -1",
+                "flags = '[\"no\"]'",
+                "refused = ''",
+            ][..],
+        ),
+        (2, &["uid = X'00'", "cycle = char(7)", "round = ' '", "since_ms = 'now'", "due_ms = 'soon'", "tries = -1"]),
+    ] {
+        for set in sets {
+            let found = damaged(&format!("UPDATE waiting SET {set} WHERE id = {id}"));
+            let broken = found.iter().find(|damage| damage.kind == "waiting-broken");
+            assert_eq!(broken.map(|damage| damage.place.clone()), Some(format!("waiting {id}")), "{set}: {found:#?}");
+        }
     }
 }
 

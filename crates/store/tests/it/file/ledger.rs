@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::intent::{Intent, IntentState};
+use domain::listing::IntentReport;
 use store::conformance::build::{self, intent, write};
 use store::{Advanced, IntentQuery, Store};
 
@@ -70,6 +71,42 @@ fn of_two_writers_over_one_file_one_takes_each_step() {
             let late = Advanced::Elsewhere(IntentState::Sending);
             assert!([(Advanced::Done, late), (late, Advanced::Done)].contains(&(*one, *other)), "{one:?} {other:?}");
         }
+    });
+}
+
+/// What an intent means to write may be as long as its push.
+#[test]
+fn who_lists_or_looks_reads_nothing_of_what_intents_mean_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.db");
+    run(|| async {
+        let store = store::open(&url(&path)).unwrap();
+        build::push("a+").accepted(&store).await;
+        let turn = store.next_turn("there").await.unwrap();
+        let settled = Intent { state: IntentState::Acked, ..intent(0) };
+        store.plan_intents("there", turn, vec![settled.clone()]).await.unwrap().unwrap();
+        // Whoever reads it stumbles.
+        let file = rusqlite::Connection::open(&path).unwrap();
+        assert_eq!(file.execute("UPDATE intent SET body = 'no bytes'", []).unwrap(), 1);
+        store.intents(IntentQuery::default()).await.unwrap_err();
+        let listed = vec![IntentReport::from(settled)];
+        assert_eq!(store.intent_reports(IntentQuery::default()).await.unwrap(), listed);
+        let of = store.forwards_of(&build::shop(), build::push("a+").id()).await.unwrap().unwrap();
+        assert_eq!(of.intents, listed);
+        assert_eq!(store.due_sweeps("there", u64::MAX >> 1, 9).await.unwrap().len(), 1);
+        assert_eq!(store.forward_totals().await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn intents_are_found_by_however_many_names() {
+    let folder = tempfile::tempdir().unwrap();
+    run(|| async {
+        let store = store::open(&url(&folder.path().join("t.db"))).unwrap();
+        planned(&store, 0..3).await;
+        let ids = (1..40_000).map(|number| intent(number).id).collect();
+        let found = store.intents(IntentQuery { ids, ..IntentQuery::default() }).await.unwrap();
+        assert_eq!(found, [intent(1), intent(2)]);
     });
 }
 

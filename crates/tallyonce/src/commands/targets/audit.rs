@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use delivery::SystemClock;
 use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Line};
+use delivery::foreign::patience::{GaveUp, Patience};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, There, cycles_there, gave_up, patience};
+use super::{Desk, There, cycles_there, gave_up, given, patience};
 use crate::cli::{AuditArgs, AuditFormat, ThereArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -59,9 +60,46 @@ pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'
     let mut audits = Vec::new();
     for There { wanted, intents } in cycles_there(forwarding, args).await? {
         let audit = Audit::of(forwarding.adapter(), &wanted, intents.as_deref(), options, &mut patience).await;
-        audits.push(audit.map_err(|error| failure(args, error))?);
+        match audit {
+            Ok(audit) => audits.push(audit),
+            Err(AuditError::Unread(GaveUp::Refused(why))) if intents.is_none() => {
+                // No id of the product's: perhaps a name.
+                for there in named(forwarding, args, &why, &mut patience).await? {
+                    let adapter = forwarding.adapter();
+                    let audit = Audit::of(adapter, &there.wanted, None, options, &mut patience).await;
+                    audits.push(audit.map_err(|error| failure(args, error))?);
+                }
+            }
+            Err(error) => return Err(failure(args, error)),
+        }
     }
     Ok(audits)
+}
+
+/// The cycles there of this name, where the product can be asked for names.
+async fn named(
+    forwarding: &Forwarding,
+    args: &ThereArgs,
+    why: &str,
+    patience: &mut Patience<'_>,
+) -> Result<Vec<There>, Failure> {
+    let (adapter, kind) = (forwarding.adapter(), forwarding.target().settings.kind);
+    let named = patience.reading(|| adapter.namesakes(&args.cycle)).await;
+    let found = named.ok().flatten().unwrap_or_default();
+    if !found.is_empty() {
+        return Ok(found.iter().map(|namesake| given(namesake.found.id.as_str())).collect());
+    }
+    Err(Failure::nothing_there(
+        format!(
+            "{}: no ledger here knows a cycle {:?}, so it was asked for as {kind}'s own id, and there is none: {why}",
+            args.target, args.cycle
+        ),
+        format!(
+            "Run it where the cycle was pushed from (the ledger knows it there by the name of --cycle), or give {kind}'s own \
+             id: {}.",
+            kind.cycle_id()
+        ),
+    ))
 }
 
 fn millis(length: Duration) -> u64 {
@@ -74,6 +112,10 @@ fn failure(args: &ThereArgs, error: AuditError) -> Failure {
         AuditError::NoCycle { .. } => Failure::nothing_there(
             format!("{}: {error}", args.target),
             "Name a cycle that was pushed to from here, or the product's own id of one.",
+        ),
+        AuditError::NothingToCompare { .. } => Failure::nothing_there(
+            format!("{}: {error}", args.target),
+            "Audit it where it was pushed from: that is where the ledger is (`ledger` of the target).",
         ),
         AuditError::Ledger { .. } => {
             Failure::machine(format!("{}: {error}", args.target), "Look at the ledger: tallyonce check-store.")
@@ -98,6 +140,9 @@ pub(super) fn text(audits: &[Audit]) -> String {
                 let shown: String = line.text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
                 let _ = writeln!(text, "  row {} {} {} {} {shown:?}", line.row, line.at, line.status, line.marker);
             }
+        }
+        for unseen in &audit.unseen {
+            let _ = writeln!(text, "not to be seen here: {unseen}");
         }
         let c = audit.counts;
         let _ = writeln!(

@@ -1,21 +1,27 @@
-//! The commands about targets: what a product really does (`probe`), what it holds twice (`audit`), mending it (`repair`), and
-//! how far forwarding is (`forwards`). Must not know products, and must not judge: `delivery::foreign` does.
+//! The commands about targets: what a product really does (`probe`), what it holds twice (`audit`), mending it (`repair`), how
+//! far forwarding is (`forwards`), and ending a round's cycle (`close`). Must not know products, and must not judge: `delivery::foreign` does.
 
 mod audit;
+mod close;
 mod forwards;
 mod probe;
 mod repair;
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use delivery::foreign::patience::{GaveUp, Patience};
 use delivery::foreign::{CycleId, CycleWanted};
 use delivery::{Clock as _, Stop, SystemClock};
 use domain::ci::Env;
-use domain::intent::Intent;
+use domain::intent::{Intent, IntentId};
+use domain::listing::{IntentReport, RoundReport};
 use domain::marker::WriteId;
+use domain::round::RoundChoice;
+use domain::{CycleName, ProjectId};
 use rand::rngs::StdRng;
-use store::IntentQuery;
+use store::{IntentQuery, Store};
 
 use crate::cli::ThereArgs;
 use crate::failure::Failure;
@@ -24,7 +30,8 @@ use crate::output::Output;
 use crate::settings::{ConfigFile, ConnectionSettings};
 
 pub(crate) use audit::audit;
-pub(crate) use forwards::forwards;
+pub(crate) use close::{RoundThere, close};
+pub(crate) use forwards::{Looks, Verdict, forwards};
 pub(crate) use probe::probe;
 pub(crate) use repair::repair;
 
@@ -73,29 +80,54 @@ struct There {
 /// The cycles there that `--cycle` means: those of our cycle's rounds as the ledger has them, else the product's own id.
 async fn cycles_there(forwarding: &Forwarding, args: &ThereArgs) -> Result<Vec<There>, Failure> {
     let mut by_cycle: Vec<There> = Vec::new();
-    let Some(ledger) = forwarding.ledger()? else { return Ok(vec![given(&args.cycle)]) };
-    let query = IntentQuery { target: Some(args.target.to_string()), ..IntentQuery::default() };
-    let intents = ledger.intents(query).await.map_err(|error| Failure::store(&error))?;
+    let Some(ledger) = forwarding.ledger().await? else { return Ok(vec![given(&args.cycle)]) };
+    let target = Some(args.target.to_string());
+    let listed = ledger.intent_reports(IntentQuery { target: target.clone(), ..IntentQuery::default() }).await;
+    let is_meant = |one: &IntentReport| {
+        one.cycle.as_str() == args.cycle || one.cycle_there.as_ref().is_some_and(|there| *there == args.cycle)
+    };
+    let mut meant = listed.map_err(|error| Failure::store(&error))?;
+    meant.retain(is_meant);
+    let ids: Vec<IntentId> = meant.into_iter().filter_map(|one| one.id).collect();
+    if ids.is_empty() {
+        return Ok(vec![given(&args.cycle)]);
+    }
+    let intents = ledger.intents(IntentQuery { ids, target, ..IntentQuery::default() }).await;
+    let intents = intents.map_err(|error| Failure::store(&error))?;
+    let mut rounds = Rounds { ledger: &*ledger, known: BTreeMap::new() };
     for intent in intents {
         let Some(there) = intent.cycle_there.clone() else { continue };
-        if intent.cycle.as_str() != args.cycle && there != args.cycle {
-            continue;
-        }
-        let id = WriteId::of_cycle(&intent.project, intent.cycle.as_str(), forwarding.round_part(&intent));
-        match by_cycle.iter_mut().find(|known| known.wanted.given.as_ref().is_some_and(|c| c.as_str() == there)) {
-            Some(known) => known.intents.get_or_insert_default().push(intent),
-            None => by_cycle.push(There {
-                wanted: CycleWanted {
-                    name: format!("{} {}", intent.project, intent.cycle),
-                    id,
-                    link: None,
-                    given: Some(CycleId::new(there)),
-                },
-                intents: Some(vec![intent]),
-            }),
+        let is_there = |known: &&mut There| known.wanted.given.as_ref().is_some_and(|cycle| cycle.as_str() == there);
+        if let Some(known) = by_cycle.iter_mut().find(is_there) {
+            known.intents.get_or_insert_default().push(intent);
+        } else {
+            let wanted = forwarding.wanted_of(&intent, &there, rounds.of(&intent).await?);
+            by_cycle.push(There { wanted, intents: Some(vec![intent]) });
         }
     }
     Ok(if by_cycle.is_empty() { vec![given(&args.cycle)] } else { by_cycle })
+}
+
+/// What a ledger knows of rounds, each cycle read once.
+struct Rounds<'a> {
+    ledger: &'a dyn Store,
+    known: BTreeMap<(ProjectId, CycleName), Vec<RoundReport>>,
+}
+
+impl Rounds<'_> {
+    /// The round of an intent; `None` once it was deleted.
+    async fn of(&mut self, intent: &Intent) -> Result<Option<&RoundReport>, Failure> {
+        let place = (intent.project.clone(), intent.cycle.clone());
+        let rounds = match self.known.entry(place) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let report = self.ledger.cycle(&intent.project, &intent.cycle, &RoundChoice::All).await;
+                let report = report.map_err(|error| Failure::store(&error))?;
+                vacant.insert(report.map(|report| report.rounds).unwrap_or_default())
+            }
+        };
+        Ok(rounds.iter().find(|round| round.round == intent.round))
+    }
 }
 
 /// A cycle of the product that nobody here pushed to.
@@ -110,9 +142,11 @@ fn given(cycle: &str) -> There {
 
 /// The product gave no answer, or none that helps.
 fn gave_up(target: &delivery::foreign::TargetName, error: &GaveUp) -> Failure {
-    match error {
+    let failure = match error {
         GaveUp::Denied(what) => Failure::denied_there(target, what),
         GaveUp::Refused(what) => Failure::refused_there(target, what),
         GaveUp::Stopped(_) | GaveUp::Over(_) => Failure::unanswered(target, &error.to_string()),
-    }
+    };
+    // No push is under way: what those say of one would be wrong here.
+    Failure { means: "It was only asked: what is recorded, and what stands there, is as it was.".to_owned(), ..failure }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use delivery::SystemClock;
 use delivery::foreign::probe::{self, ProbeError, ProbeOptions, Probed};
-use delivery::foreign::{Case, CaseChoice, CaseId, CaseWanted};
+use delivery::foreign::{Case, CaseId, CaseWanted};
 use domain::ItemName;
 use rand::rngs::StdRng;
 use serde::Serialize;
@@ -36,9 +36,17 @@ pub(crate) async fn probe(args: ProbeArgs, desk: Desk<'_>) -> Result<Exit, Failu
     let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
     let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE));
     let cases = cases(&args, &forwarding, &mut patience).await?;
-    let probed = probe::probe(forwarding.adapter(), &cases, &ProbeOptions::default(), &mut patience)
-        .await
-        .map_err(|error| failure(&args, &error))?;
+    let quiet_ms = forwarding.quiet_ms();
+    let options = ProbeOptions {
+        larger: args.larger,
+        late_max_ms: 2 * quiet_ms,
+        quiet_ms: Some(quiet_ms),
+        ..ProbeOptions::default()
+    };
+    let probed = probe::probe(forwarding.adapter(), &cases, &options, &mut patience).await;
+    let mut probed = probed.map_err(|error| failure(&args, &error))?;
+    probed.measured.more.rate = forwarding.heard();
+    probed.notes = probe::notes(&probed.measured, forwarding.adapter().facts());
     let path = forwarding.target().probe.as_path();
     let kept = (!args.no_keep).then_some(path);
     if let Some(path) = kept {
@@ -68,12 +76,15 @@ async fn cases(
     let choices = patience.reading(|| adapter.cases(&wanted)).await.map_err(|error| gave_up(&args.target, &error))?;
     choices
         .into_iter()
-        .map(|choice| match choice {
-            CaseChoice::Known(case) => Ok(case),
-            CaseChoice::Unmatched { why } => Err(Failure::usage(
-                format!("{}: a probe needs two cases to write to ({why})", args.target),
-                "Name two that nobody misses: --case ID --case ID; or set create-cases = true.",
-            )),
+        .map(|choice| {
+            let (cases, left_out) = choice.into_parts();
+            cases.into_iter().next().ok_or_else(|| {
+                let why = left_out.join("; ");
+                Failure::usage(
+                    format!("{}: a probe needs two cases to write to ({why})", args.target),
+                    "Name two that nobody misses: --case ID --case ID; or set create-cases = true.",
+                )
+            })
         })
         .collect()
 }
@@ -98,9 +109,14 @@ fn failure(args: &ProbeArgs, error: &ProbeError) -> Failure {
         ProbeError::TooFewCases(_) => {
             Failure::usage(format!("{}: {error}", args.target), "Give --case twice: --case ID --case ID.")
         }
-        ProbeError::Ended { why, .. } => {
+        ProbeError::Ended { why, left } => {
+            let means = if left.is_empty() {
+                "What the probe had made there is removed again; of pushes nothing was touched."
+            } else {
+                "What is named stands there, with what the probe had written into it; of pushes nothing was touched."
+            };
             let failure = gave_up(&args.target, why);
-            Failure { what: format!("{}: {error}", args.target), ..failure }
+            Failure { what: format!("{}: {error}", args.target), means: means.to_owned(), ..failure }
         }
     }
 }

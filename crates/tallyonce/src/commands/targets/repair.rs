@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use delivery::SystemClock;
-use delivery::foreign::repair::{self, Applied, Becoming, Done, How, Mend, Plan, Removed, RepairOptions};
+use delivery::foreign::repair::{self, Applied, Becoming, Done, How, Mend, Plan, Removed, RepairOptions, Sure};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
@@ -26,6 +26,7 @@ struct RepairObject<'a> {
     plan: &'a [Plan],
     done: Vec<&'a Done>,
     halted: Option<String>,
+    /// Absent if no row was recorded, as none was touched.
     record: Option<&'a Path>,
 }
 
@@ -44,8 +45,14 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!(".tallyonce/repaired-{}.jsonl", args.there.target)));
     let mut applied: Vec<Applied> = Vec::new();
+    let mut recorded = 0_usize;
     if args.apply && plans.iter().any(|plan| !plan.is_empty()) {
-        let mut keep = recorder(&record)?;
+        let mut write = recorder(&record)?;
+        let mut keep = |removed: &Removed| {
+            write(removed)?;
+            recorded += 1;
+            Ok(())
+        };
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut patience = patience(&clock, &mut random, &desk.stop, args.there.deadline.unwrap_or(DEADLINE));
         for plan in &plans {
@@ -60,6 +67,7 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
     let done: Vec<&Done> = applied.iter().flat_map(|applied| &applied.done).collect();
     let halted = applied.iter().find_map(|applied| applied.halted.as_ref()).map(ToString::to_string);
     let exit = exit(&plans, &done, halted.as_deref(), args.apply);
+    let record = (recorded > 0).then_some(record.as_path());
     if args.json {
         desk.output.object(&RepairObject {
             target: args.there.target.as_str(),
@@ -68,17 +76,18 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
             plan: &plans,
             done,
             halted,
-            record: args.apply.then_some(record.as_path()),
+            record,
         });
     } else {
-        desk.output.result(&text(&plans, &done, halted.as_deref(), args.apply.then_some(record.as_path())));
+        desk.output.result(&text(&plans, &done, halted.as_deref(), (args.apply, record)));
     }
     Ok(exit)
 }
 
 /// 0 once nothing is left that repeats; a plan that is only shown leaves everything.
 fn exit(plans: &[Plan], done: &[&Done], halted: Option<&str>, apply: bool) -> Exit {
-    let open = plans.iter().any(|plan| !plan.not_possible.is_empty() || (!apply && !plan.is_empty()));
+    let by_hand = |plan: &Plan| plan.by_hand.iter().any(|by_hand| by_hand.sure == Sure::Certain);
+    let open = plans.iter().any(|plan| !plan.not_possible.is_empty() || by_hand(plan) || (!apply && !plan.is_empty()));
     let left = done.iter().any(|done| matches!(done.becoming, Becoming::Left { .. }));
     if halted.is_some() {
         Exit::NotConfirmed
@@ -109,7 +118,7 @@ fn recorder(path: &Path) -> Result<impl FnMut(&Removed) -> std::io::Result<()> +
     })
 }
 
-fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, record: Option<&Path>) -> String {
+fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (bool, Option<&Path>)) -> String {
     let mut text = String::new();
     for Mend { kept, row, how, .. } in plans.iter().flat_map(|plan| &plan.mends) {
         let what = match how {
@@ -120,6 +129,9 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, record: Option<&Pa
     }
     for impossible in plans.iter().flat_map(|plan| &plan.not_possible) {
         let _ = writeln!(text, "case {}: row {} stays: {}", impossible.row.case, impossible.row.row, impossible.why);
+    }
+    for by_hand in plans.iter().flat_map(|plan| &plan.by_hand) {
+        let _ = writeln!(text, "left to a person: {}", by_hand.what);
     }
     let likely: usize = plans.iter().map(|plan| plan.only_likely.len()).sum();
     if likely > 0 {
@@ -141,16 +153,12 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, record: Option<&Pa
         let _ = writeln!(text, "ended before its end: {halted}; the same command goes on");
     }
     let mends: usize = plans.iter().map(|plan| plan.mends.len()).sum();
-    match record {
-        None if mends > 0 => {
-            let _ = writeln!(text, "nothing was changed: --apply carries this plan out");
-        }
-        None => {
-            let _ = writeln!(text, "there is nothing to mend");
-        }
-        Some(record) => {
-            let _ = writeln!(text, "every row was recorded first in {}", record.display());
-        }
-    }
+    let end = match record {
+        Some(record) => format!("every row was recorded first in {}", record.display()),
+        None if mends == 0 => "there is nothing to mend: no row was touched".to_owned(),
+        None if apply => "no row was touched, so none was recorded".to_owned(),
+        None => "nothing was changed: --apply carries this plan out".to_owned(),
+    };
+    let _ = writeln!(text, "{end}");
     text
 }

@@ -71,7 +71,7 @@ pub(crate) fn in_the_sources() -> BTreeSet<String> {
 }
 
 /// Points that no push of ours passes, by how they begin, and where they are proved.
-pub(crate) const ELSEWHERE: [(&str, &str); 26] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 30] = [
     (
         "store:cancel:",
         "a client cancels only before it cuts smaller; store/tests/points fails each, rows n1 and n2 cancel",
@@ -84,6 +84,9 @@ pub(crate) const ELSEWHERE: [(&str, &str); 26] = [
     ("store:set-round:", "a person's command; store/tests/points fails each"),
     ("store:repair:", "a person's command; store/tests/points fails each"),
     ("store:ledger:", "forwarding; store/tests/points fails each and kills at each"),
+    ("store:forwards:", "the same; tests/forwarding kills at each"),
+    ("store:record:insert-waiting", "the same: this server has no target"),
+    ("store:commit:insert-waiting", "the same"),
     ("store:begin:contest-", "refusals; store/tests/points fails each"),
     ("store:begin:raise-attempt", "resumes and repeats by other attempts; store/tests/points"),
     ("store:begin:insert-executor", "repeats by other executors; store/tests/points"),
@@ -101,6 +104,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 26] = [
     ("client:seal:", "sealed files; delivery/tests/it/failpoints"),
     ("client:begin:done-without-items", "manifests too large with items; delivery/tests/it/staged"),
     ("client:outbox:cleared", "an outbox with leftovers; delivery/tests/it/failpoints"),
+    ("client:attachments:kept", "a push with attachments; delivery/tests/it/failpoints"),
 ];
 
 /// The points that one undisturbed delivery passed, in order.

@@ -2,6 +2,8 @@
 //! an id of ours, or, with a plan, a run that is born with one result for each point and in which results are replaced.
 //! Must not know any strategy.
 
+mod attachments;
+mod cases;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -18,25 +20,23 @@ use super::caseless::{
     tagged, unix_ms,
 };
 use crate::clock::Clock;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
+use crate::foreign::attachment::{File, Listed};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{
-    Case, CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
+    CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
 };
 use crate::foreign::facts::{
     Bulk, Facts, KeyOnWrite, Kind, MarkerFacts, MarkerLevel, Race, Repair, Strategy, VerdictRule, Visible,
 };
-use crate::foreign::mapping::{IdShape, named};
 use crate::foreign::options::OptionError;
 use crate::foreign::settings::TargetSettings;
+use crate::foreign::text::is_tagged;
 use crate::foreign::trouble::{Trouble, json};
-use wire::{Api, List, Outcome, Point, Run};
+use wire::{Api, List, Outcome, Point, Run, ambiguous, found};
 
 const NAME_CHARS_MAX: usize = 256;
 const COMMENT_CHARS_MAX: usize = 1000;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// The longest span of time that runs are asked for in.
-const SPAN_DAYS: u64 = 7;
 /// How long after its last change a run is still found, unless `look-back-days` says otherwise.
 const LOOK_BACK_DAYS: u64 = 28;
 
@@ -127,31 +127,6 @@ impl Azure {
 
     async fn points(&self, plan: Plan) -> Result<Vec<Point>, Trouble> {
         self.api.points(plan.id, plan.suite, plan.configuration).await
-    }
-
-    /// The case of an item in a plan, of those that have a point.
-    fn case_of_plan(wanted: &CaseWanted<'_>, cases: &BTreeMap<String, Option<String>>) -> CaseChoice {
-        let title = wanted.item.to_string();
-        let known = |id: &str| CaseChoice::Known(Case { id: CaseId::new(id), title: title.clone() });
-        let number = |id: &CaseId| id.as_str().trim_start_matches("TC").to_owned();
-        let listed = wanted.external_ids.iter().find(|id| cases.contains_key(id.as_str())).map(CaseId::new);
-        let by_id = wanted.mapped.cloned().or(listed).or_else(|| named(wanted, IdShape::Prefixed("TC")));
-        if let Some(id) = by_id.as_ref().map(number) {
-            let why = || format!("case {id} has no point in the suite (and configuration) of this target");
-            return if cases.contains_key(&id) { known(&id) } else { CaseChoice::Unmatched { why: why() } };
-        }
-        let name = wanted.item.name();
-        let titled: Vec<&String> =
-            cases.iter().filter(|(_, title)| title.as_deref() == Some(name)).map(|(id, _)| id).collect();
-        match titled[..] {
-            [one] => known(one),
-            [] => CaseChoice::Unmatched {
-                why:
-                    "neither the mapping file nor a property nor the name gives a case (TC12), and none has this title"
-                        .to_owned(),
-            },
-            _ => CaseChoice::Unmatched { why: format!("{} cases have this title", titled.len()) },
-        }
     }
 
     /// The results of a run with the case of each, as far as it can be told.
@@ -276,22 +251,6 @@ impl Azure {
     }
 }
 
-fn ambiguous(case: &CaseId, places: usize) -> String {
-    match places {
-        0 => format!("case {case} has no result in the run: it had no point in the suite when the run was made"),
-        _ => format!("case {case} has {places} results in the run: name one configuration, or another suite"),
-    }
-}
-
-fn found(run: Run) -> CycleFound {
-    CycleFound {
-        id: CycleId::new(run.id.to_string()),
-        // A completed run still takes results.
-        closed: run.state.eq_ignore_ascii_case("Aborted"),
-        name: run.name,
-    }
-}
-
 #[async_trait]
 impl Adapter for Azure {
     fn facts(&self) -> &Facts {
@@ -306,7 +265,7 @@ impl Adapter for Azure {
         let points = self.points(plan).await?;
         let title = |point: &Point| point.test_case.as_ref().and_then(|case| case.name.clone());
         let cases = points.iter().filter_map(|point| Some((point.case()?, title(point)))).collect();
-        Ok(wanted.iter().map(|wanted| Self::case_of_plan(wanted, &cases)).collect())
+        Ok(wanted.iter().map(|wanted| cases::of_plan(wanted, &cases)).collect())
     }
 
     /// Runs that were changed within the last weeks: Azure lists them by no other order.
@@ -315,18 +274,15 @@ impl Adapter for Azure {
             return Ok(vec![found(self.api.get(&format!("runs/{}", encoded(given.as_str())), "").await?)]);
         }
         let (name, tag) = (Self::name(wanted), wanted.tag());
-        // A day ahead: their clock may be.
-        let mut to = self.clock.unix_ms().saturating_add(DAY_MS);
-        let mut runs = Vec::new();
-        for _ in 0..(self.look_back_days + 1).div_ceil(SPAN_DAYS) {
-            let from = to.saturating_sub(SPAN_DAYS * DAY_MS);
-            runs.extend(self.api.runs(&name, &rfc3339(from), &rfc3339(to)).await?);
-            to = from;
-        }
+        let mut runs = self.api.runs_back(&name, self.clock.unix_ms(), self.look_back_days).await?;
         runs.retain(|run| run.name.contains(&tag));
-        runs.sort_by_key(|run| run.id);
-        runs.dedup_by_key(|run| run.id);
         Ok(runs.into_iter().map(found).collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let runs = self.api.runs_back(name, self.clock.unix_ms(), self.look_back_days).await?;
+        let namesake = |run: Run| Namesake { tagged: is_tagged(&run.name), found: found(run), made_ms: None };
+        Ok(Some(runs.into_iter().map(namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
@@ -380,6 +336,18 @@ impl Adapter for Azure {
 
     async fn delete(&self, _cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
         Err(Trouble::Refused(format!("result {row}: Azure deletes whole runs, and no single result")))
+    }
+
+    async fn attachments(&self, cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        self.files_of(cycle, row).await.map(Listed::Names)
+    }
+
+    async fn attach(&self, cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        self.add_file(cycle, row, file).await
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Takes
     }
 
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {

@@ -10,9 +10,13 @@ use serde_json::Value;
 
 use crate::classify::Answer;
 use crate::foreign::caller::{Call, Caller};
-use crate::foreign::kinds::caseless::{encoded, of_form};
+use crate::foreign::entry::{CaseId, CycleFound, CycleId};
+use crate::foreign::kinds::caseless::{encoded, of_form, rfc3339};
 use crate::foreign::trouble::{Trouble, judge};
 
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// The longest span of time that runs are asked for in.
+const SPAN_DAYS: u64 = 7;
 /// The largest page of results and of points.
 const PAGE: usize = 1000;
 /// The header that leads to the next page of runs.
@@ -81,6 +85,23 @@ impl Point {
     }
 }
 
+/// Why a case has not one place in a run.
+pub(super) fn ambiguous(case: &CaseId, places: usize) -> String {
+    match places {
+        0 => format!("case {case} has no result in the run: it had no point in the suite when the run was made"),
+        _ => format!("case {case} has {places} results in the run: name one configuration, or another suite"),
+    }
+}
+
+pub(super) fn found(run: Run) -> CycleFound {
+    CycleFound {
+        id: CycleId::new(run.id.to_string()),
+        // A completed run still takes results.
+        closed: run.state.eq_ignore_ascii_case("Aborted"),
+        name: run.name,
+    }
+}
+
 /// The calls below one project.
 #[derive(Debug)]
 pub(super) struct Api {
@@ -124,12 +145,13 @@ impl Api {
     }
 
     pub(super) async fn call(&self, call: Call) -> Result<Answer, Trouble> {
+        let nature = call.nature();
         let answer = self.caller.ask(call).await?;
         if signs_in(&answer) {
             let what = format!("status {}: a page to sign in: the token is not taken", answer.status);
             return Err(Trouble::Denied(what));
         }
-        judge(answer, words)
+        judge(answer, nature, words)
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str, query: &str) -> Result<T, Trouble> {
@@ -166,22 +188,38 @@ impl Api {
         loop {
             let skip = shown.saturating_sub(1);
             let page: List<T> = self.get(path, &format!("{query}$top={PAGE}&$skip={skip}")).await?;
-            let full = page.value.len() >= PAGE;
             shown = skip + page.value.len();
             if let Some(last) = all.last().map(&id)
                 && !page.value.iter().any(|member| id(member) == last)
             {
                 return Err(Trouble::Unknown(format!("{what} changed while they were read")));
             }
+            let known = all.len();
             all.extend(page.value.into_iter().filter(|member| seen.insert(id(member))));
-            if !full {
+            // Not by its length: a server's own bound may be smaller than what was asked for.
+            if all.len() == known {
                 return Ok(all);
             }
         }
     }
 
+    /// Runs of this name that were changed within so many days, each once, oldest first.
+    pub(super) async fn runs_back(&self, name: &str, now_ms: u64, days: u64) -> Result<Vec<Run>, Trouble> {
+        // A day ahead: their clock may be.
+        let mut to = now_ms.saturating_add(DAY_MS);
+        let mut runs = Vec::new();
+        for _ in 0..(days + 1).div_ceil(SPAN_DAYS) {
+            let from = to.saturating_sub(SPAN_DAYS * DAY_MS);
+            runs.extend(self.runs(name, &rfc3339(from), &rfc3339(to)).await?);
+            to = from;
+        }
+        runs.sort_by_key(|run| run.id);
+        runs.dedup_by_key(|run| run.id);
+        Ok(runs)
+    }
+
     /// Runs of this name that were changed between two times (RFC 3339, at most seven days apart).
-    pub(super) async fn runs(&self, name: &str, from: &str, to: &str) -> Result<Vec<Run>, Trouble> {
+    async fn runs(&self, name: &str, from: &str, to: &str) -> Result<Vec<Run>, Trouble> {
         let (name, from, to) = (encoded(name), encoded(from), encoded(to));
         let base = format!("minLastUpdatedDate={from}&maxLastUpdatedDate={to}&runTitle={name}&$top=100");
         let mut query = base.clone();

@@ -7,15 +7,26 @@ use serde_json::Value;
 
 use super::template::{Body, HeaderText, PathText, Place};
 use crate::foreign::options::{OptionError, Options};
+use crate::foreign::text::cut;
+use crate::foreign::trouble::Trouble;
+
+/// Most members of an answer that are named where a pointer misses them.
+const NAMES_MAX: usize = 12;
+/// Most characters of an answer that are shown there.
+const SHOWN_CHARS: usize = 80;
 
 /// A place in an answer: a JSON pointer (RFC 6901). Empty: the answer itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Pointer(String);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pointer {
+    at: String,
+    /// The key that says it, for people.
+    key: String,
+}
 
 impl Pointer {
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str, key: &str) -> Result<Self, String> {
         if text.is_empty() || text.starts_with('/') {
-            Ok(Self(text.to_owned()))
+            Ok(Self { at: text.to_owned(), key: key.to_owned() })
         } else {
             Err(format!("{text:?} is no JSON pointer, which begins with /, such as /result/id"))
         }
@@ -23,7 +34,19 @@ impl Pointer {
 
     /// What stands there. `null` is nothing.
     pub(super) fn of<'a>(&self, answer: &'a Value) -> Option<&'a Value> {
-        answer.pointer(&self.0).filter(|value| !value.is_null())
+        answer.pointer(&self.at).filter(|value| !value.is_null())
+    }
+
+    /// That an answer of the service's own has nothing usable there: the key is wrong, and asking again helps nobody.
+    pub(super) fn leads_nowhere(&self, answer: &Value, what: &str) -> Trouble {
+        let has = match answer {
+            Value::Object(members) => {
+                let names: Vec<String> = members.keys().take(NAMES_MAX).map(|name| format!("/{name}")).collect();
+                format!("there is {}", names.join(", "))
+            }
+            other => format!("there is {}", cut(&other.to_string(), SHOWN_CHARS)),
+        };
+        Trouble::Refused(format!("{} = {:?} leads to no {what}; {has}", self.key, self.at))
     }
 
     /// The same as text: ids are often numbers.
@@ -35,7 +58,7 @@ impl Pointer {
     }
 
     pub(super) fn as_str(&self) -> &str {
-        &self.0
+        &self.at
     }
 }
 
@@ -96,7 +119,8 @@ fn headers(options: &mut Options, places: &[Place]) -> Result<Vec<(HeaderName, H
 /// Where something stands, if a key says so.
 pub(super) fn pointer(options: &mut Options, key: &str) -> Result<Option<Pointer>, OptionError> {
     let text = options.text(key)?;
-    text.map(|text| Pointer::parse(&text)).transpose().map_err(|why| options.wrong(key, why))
+    let full = options.full(key);
+    text.map(|text| Pointer::parse(&text, &full)).transpose().map_err(|why| options.wrong(key, why))
 }
 
 /// The same of a key that has to be there.
@@ -149,7 +173,8 @@ impl ListSpec {
         Ok(Self {
             call,
             next,
-            items_at: pointer(options, "items-at")?.unwrap_or_default(),
+            items_at: pointer(options, "items-at")?
+                .unwrap_or_else(|| Pointer { at: String::new(), key: options.full("items-at") }),
             total_at: pointer(options, "total-at")?,
         })
     }

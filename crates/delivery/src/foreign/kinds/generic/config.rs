@@ -215,7 +215,7 @@ impl ErrorSpec {
         let mut options = options.unwrap_or_default();
         let message_at = match pointer(&mut options, "message-at")? {
             Some(at) => vec![at],
-            None => usual.iter().filter_map(|at| Pointer::parse(at).ok()).collect(),
+            None => usual.iter().filter_map(|at| Pointer::parse(at, "errors.message-at").ok()).collect(),
         };
         let spec = Self {
             exists: options.text("exists")?,

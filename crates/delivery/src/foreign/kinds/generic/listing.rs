@@ -60,14 +60,14 @@ async fn page(
         Next::Cursor(at) | Next::Link(at) => at.text_of(&answer).filter(|next| !matches!(next.as_str(), "" | "false")),
         Next::None | Next::Offset | Next::Page(_) => None,
     };
+    if !list.items_at.of(&answer).is_some_and(Value::is_array) {
+        return Err(list.items_at.leads_nowhere(&answer, "array in the answer"));
+    }
     let items = answer.pointer_mut(list.items_at.as_str()).map(Value::take);
-    let Some(Value::Array(items)) = items else {
-        let at = list.items_at.as_str();
-        return Err(Trouble::Unknown(format!("the answer has no array at {at:?} (items-at): it is not the list")));
-    };
+    let items = if let Some(Value::Array(items)) = items { items } else { Vec::new() };
     let with_id = |item: Value| match id_at.text_of(&item) {
         Some(id) => Ok((id, item)),
-        None => Err(Trouble::Unknown(format!("a row of the list has no id at {:?}: {item}", id_at.as_str()))),
+        None => Err(id_at.leads_nowhere(&item, "id in a row of the list")),
     };
     Ok(Paged { rows: items.into_iter().map(with_id).collect::<Result<_, _>>()?, total, next })
 }
@@ -82,7 +82,7 @@ fn later(trouble: Trouble, is_later: bool) -> Trouble {
 
 fn number_at(answer: &Value, at: &Pointer) -> Result<u64, Trouble> {
     let number = at.of(answer).and_then(Value::as_u64);
-    number.ok_or_else(|| Trouble::Unknown(format!("the answer has no number at {:?} (total-at)", at.as_str())))
+    number.ok_or_else(|| at.leads_nowhere(answer, "number in the answer"))
 }
 
 async fn by_offset(

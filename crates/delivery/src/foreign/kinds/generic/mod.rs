@@ -9,8 +9,8 @@ mod rows;
 mod service;
 mod template;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use domain::{ItemName, Status};
@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 
 use super::OpenError;
 use crate::clock::Clock;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Listing, Written};
 use crate::foreign::caller::Caller;
 use crate::foreign::entry::{
     Case, CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId,
 };
-use crate::foreign::facts::Facts;
+use crate::foreign::facts::{Facts, Strategy};
 use crate::foreign::options::{OptionError, Options};
 use crate::foreign::settings::TargetSettings;
 use crate::foreign::text::cut;
@@ -56,7 +56,11 @@ pub(crate) struct Generic {
     facts: Facts,
     project: String,
     naming: Naming,
+    /// Most characters of a cycle's name.
+    name_max: usize,
     words: BTreeMap<Status, String>,
+    /// Cycles into which the service has confirmed an outcome: true once a marker of ours was read there, whole.
+    confirmed: Mutex<BTreeMap<CycleId, bool>>,
 }
 
 /// Reads all keys. What is wrong with any is said now, not at the first write.
@@ -64,6 +68,7 @@ pub(crate) fn open(mut settings: TargetSettings, caller: Caller, clock: Arc<dyn 
     let mut options = std::mem::take(&mut settings.options);
     let claims = Claims::read(&mut options)?;
     let naming = naming(&mut options)?;
+    let name_max = options.number("name-max")?.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
     let auth = options.text("auth")?;
     let spec = Spec::read(&mut options)?;
     let errors = ErrorSpec::read(options.section("errors")?)?;
@@ -72,7 +77,16 @@ pub(crate) fn open(mut settings: TargetSettings, caller: Caller, clock: Arc<dyn 
     let words = words(&settings, &spec)?;
     let caller = authorised(caller, &settings, auth.as_deref())?.paced(claims.rate, clock);
     let service = Service::new(caller, errors);
-    Ok(Generic { service, spec, facts, project: settings.project, naming, words })
+    Ok(Generic {
+        service,
+        spec,
+        facts,
+        project: settings.project,
+        naming,
+        name_max,
+        words,
+        confirmed: Mutex::default(),
+    })
 }
 
 fn naming(options: &mut Options) -> Result<Naming, OptionError> {
@@ -164,6 +178,33 @@ impl Generic {
     }
 }
 
+impl Generic {
+    async fn written(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {
+        let write = &self.spec.write;
+        match (&write.batch, batch) {
+            (_, []) => Ok(Written::default()),
+            (None, [entry]) => {
+                let answer = self.service.write(&write.call, &|place| self.of_entry(place, cycle, entry)).await?;
+                let id = write.id_at.as_ref().map(|at| rows::new_id(answer.as_ref(), at)).transpose()?;
+                Ok(Written { rows: vec![id.map(RowId::new)], ..Written::default() })
+            }
+            (None, _) => Err(Trouble::TooLarge("the service takes one outcome a call".to_owned())),
+            (Some(several), _) => {
+                let one = |entry: &Entry| {
+                    several.item.filled(&|place| self.of_entry(place, cycle, entry), write.call.omit_null)
+                };
+                let entries: Value = batch.iter().map(one).collect();
+                let fill = |place: Place| match place {
+                    Place::Entries => entries.clone(),
+                    other => self.of_cycle(other, cycle),
+                };
+                let answer = self.service.write(&write.call, &fill).await?;
+                self.new_rows(answer.as_ref(), several, batch.len())
+            }
+        }
+    }
+}
+
 /// A call that only some services have.
 fn call_for<'a>(call: Option<&'a CallSpec>, key: &str) -> Result<&'a CallSpec, Trouble> {
     call.ok_or_else(|| Trouble::Refused(format!("the target's configuration says no [{key}]")))
@@ -200,40 +241,35 @@ impl Adapter for Generic {
         Ok(Vec::new())
     }
 
+    fn listing(&self) -> Listing {
+        // Rows that don't say whose they are can't be told apart: an id of ours is then all there is.
+        let told_apart = self.spec.read.as_ref().is_some_and(|read| read.marker_at.is_some());
+        if told_apart || (self.spec.read.is_some() && self.facts.default_strategy() != Strategy::Idempotent) {
+            Listing::Cycle
+        } else {
+            Listing::Nothing
+        }
+    }
+
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble> {
         let Some(read) = &self.spec.read else {
             return Err(Trouble::Refused("the target's configuration says no [read]".to_owned()));
         };
         let mut rows = self.all_rows(read, cycle).await?;
+        self.knows_again(read, cycle, &rows)?;
+        let cases: BTreeSet<&CaseId> = cases.iter().collect();
         rows.retain(|row| cases.is_empty() || cases.contains(&row.case));
         Ok(rows)
     }
 
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {
-        let write = &self.spec.write;
-        match (&write.batch, batch) {
-            (_, []) => Ok(Written::default()),
-            (None, [entry]) => {
-                let answer = self.service.write(&write.call, &|place| self.of_entry(place, cycle, entry)).await?;
-                let id = write.id_at.as_ref().map(|at| rows::new_id(answer.as_ref(), at)).transpose()?;
-                Ok(Written { rows: vec![id.map(RowId::new)], ..Written::default() })
-            }
-            (None, _) => Err(Trouble::TooLarge("the service takes one outcome a call".to_owned())),
-            (Some(several), _) => {
-                let one = |entry: &Entry| {
-                    several.item.filled(&|place| self.of_entry(place, cycle, entry), write.call.omit_null)
-                };
-                let entries: Value = batch.iter().map(one).collect();
-                let fill = |place: Place| match place {
-                    Place::Entries => entries.clone(),
-                    other => self.of_cycle(other, cycle),
-                };
-                let answer = self.service.write(&write.call, &fill).await?;
-                self.new_rows(answer.as_ref(), several, batch.len())
-            }
+        let written = self.written(cycle, batch).await?;
+        if written.refused.len() < batch.len() {
+            let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+            confirmed.entry(cycle.clone()).or_default();
         }
+        Ok(written)
     }
-
     async fn amend(&self, cycle: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble> {
         let call = call_for(self.spec.amend.as_ref(), "amend")?;
         let fill = |place: Place| match place {

@@ -27,7 +27,7 @@ pub(crate) const FACTS: Facts = Facts {
     repair: Repair { delete: false, amend: false, delete_cycle: false },
     rate: None,
     quiet_ms: 120_000,
-    strategies: &[Strategy::Reconcile, Strategy::Replace, Strategy::Idempotent],
+    strategies: &[Strategy::Reconcile, Strategy::Replace, Strategy::Idempotent, Strategy::AtMostOnce],
     races: &[Race::R1, Race::R2, Race::R3, Race::R7, Race::R8, Race::R9],
 };
 
@@ -102,7 +102,8 @@ impl Claims {
                 ..FACTS.marker
             },
             bulk,
-            visible: self.visible,
+            // What can't be read back isn't waited for.
+            visible: if spec.read.is_some() { self.visible } else { Visible::AtOnce },
             repair: Repair {
                 delete: spec.delete.is_some(),
                 amend: spec.amend.is_some(),
@@ -112,6 +113,7 @@ impl Claims {
             strategies: match strategy {
                 Strategy::Idempotent => &[Strategy::Idempotent],
                 Strategy::Replace => &[Strategy::Replace],
+                Strategy::AtMostOnce => &[Strategy::AtMostOnce],
                 Strategy::Reconcile | Strategy::Container => &[Strategy::Reconcile],
             },
             races: races(strategy, makes_cycles, !bulk.atomic),
@@ -134,17 +136,25 @@ impl Claims {
                 wrong("repeat", "strategy replace needs a service that replaces: say repeat = \"replaces\" if it does")
             }
             (Strategy::Replace, None) => missing("read", "strategy replace reads back what it can't know"),
-            (Strategy::Replace, Some(_)) => Ok(()),
-            (Strategy::Reconcile, _) if !marked => wrong(
-                body,
-                "it holds neither {marker} nor {comment}; strategy reconcile finds its own writes again by the marker",
+            (Strategy::Replace | Strategy::Reconcile, _) if !marked => {
+                let why = "it holds neither {marker} nor {comment}";
+                wrong(body, &format!("{why}; strategy {strategy} finds its own writes again by the marker"))
+            }
+            (Strategy::Reconcile, None) => missing(
+                "read",
+                "strategy reconcile reads what is there before it writes; a service that lists nothing has at-most-once",
             ),
-            (Strategy::Reconcile, None) => missing("read", "strategy reconcile reads what is there before it writes"),
-            (Strategy::Reconcile, Some(read)) if read.marker_at.is_none() => {
+            (Strategy::Replace | Strategy::Reconcile, Some(read)) if read.marker_at.is_none() => {
                 missing("read.marker-at", "where a row has the text that {marker} or {comment} was written into")
             }
-            (Strategy::Reconcile, Some(_)) => Ok(()),
-            (Strategy::Container, _) => wrong("strategy", "a generic target has idempotent, replace and reconcile"),
+            (Strategy::Replace | Strategy::Reconcile, Some(_)) => Ok(()),
+            (Strategy::AtMostOnce, Some(_)) => {
+                wrong("strategy", "at-most-once is for services that list nothing, and this one has [read]")
+            }
+            (Strategy::AtMostOnce, None) => Ok(()),
+            (Strategy::Container, _) => {
+                wrong("strategy", "a generic target has idempotent, replace, reconcile and at-most-once")
+            }
         }
     }
 }
@@ -162,6 +172,8 @@ fn races(strategy: Strategy, makes_cycles: bool, in_parts: bool) -> &'static [Ra
     match (strategy, makes_cycles, in_parts) {
         (Strategy::Idempotent, false, _) => &[],
         (Strategy::Idempotent, true, _) => &[R3],
+        // What was sent and not answered may be there or not.
+        (Strategy::AtMostOnce, ..) => &[R1, R2],
         (Strategy::Replace, false, _) => &[R4, R10],
         (Strategy::Replace, true, _) => &[R3, R4, R10],
         (_, false, false) => &[R1, R2, R7, R8],

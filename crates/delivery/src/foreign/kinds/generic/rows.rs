@@ -1,6 +1,8 @@
 //! What a described service holds and is given: values for the places of a call, rows and cycles from its answers.
 //! Must not know how calls are made.
 
+use std::sync::PoisonError;
+
 use domain::Status;
 use domain::marker::{Found, Marker};
 use jiff::Timestamp;
@@ -12,6 +14,7 @@ use super::template::Place;
 use super::{Generic, listing};
 use crate::foreign::adapter::Written;
 use crate::foreign::entry::{CaseId, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus};
+use crate::foreign::facts::Visible;
 use crate::foreign::text::{above, cut, holds_tag, without_marker};
 use crate::foreign::trouble::Trouble;
 
@@ -54,11 +57,30 @@ impl Generic {
     fn of_wanted(&self, place: Place, wanted: &CycleWanted) -> Value {
         match place {
             Place::Tag => json!(wanted.tag()),
-            Place::Name => json!(wanted.name),
+            Place::Name => json!(cut(&wanted.name, self.name_max)),
             Place::Link => json!(wanted.link),
             Place::Project => json!(self.project),
             _ => Value::Null,
         }
+    }
+
+    /// Refuses a reading in which nothing of what the service has confirmed can be known again: whatever was missing then
+    /// would be sent again. Not where something was known again before: then it was taken away.
+    pub(super) fn knows_again(&self, read: &ReadSpec, cycle: &CycleId, rows: &[Row]) -> Result<(), Trouble> {
+        let mut confirmed = self.confirmed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(proven) = confirmed.get_mut(cycle) else { return Ok(()) };
+        *proven |= rows.iter().any(|row| matches!(row.marker, Found::Whole(_)));
+        if *proven || read.marker_at.is_none() || self.facts.visible != Visible::AtOnce {
+            return Ok(());
+        }
+        let shows = match rows.len() {
+            0 => "no row with a verdict there".to_owned(),
+            n => format!("{n} rows there, none with a marker of ours"),
+        };
+        Err(Trouble::Refused(format!(
+            "the service has confirmed outcomes, and then shows {shows}. So nothing more is sent. Look at read.status-at, \
+             read.marker-at, at what write sends the marker into, at comment-max (what is longer is cut), and at lag-ms"
+        )))
     }
 
     /// Every row of a cycle with a verdict, oldest first.
@@ -83,15 +105,13 @@ impl Generic {
 
     fn row(&self, read: &ReadSpec, row: &Value) -> Result<Option<Row>, Trouble> {
         let Some(status) = read.status_at.text_of(row) else { return Ok(None) };
-        let need = |at: &Pointer, what: &str| {
-            at.text_of(row).ok_or_else(|| Trouble::Unknown(format!("a row has no {what} at {:?}: {row}", at.as_str())))
-        };
+        let need = |at: &Pointer, what: &str| at.text_of(row).ok_or_else(|| at.leads_nowhere(row, what));
         let ours = Status::ALL.into_iter().find(|ours| self.words.get(ours) == Some(&status));
         let marked = read.marker_at.as_ref().and_then(|at| at.text_of(row)).unwrap_or_default();
         let text = read.text_at.as_ref().and_then(|at| at.text_of(row));
         Ok(Some(Row {
-            id: RowId::new(need(&read.row_at, "id")?),
-            case: CaseId::new(need(&read.case_at, "case")?),
+            id: RowId::new(need(&read.row_at, "id in a row")?),
+            case: CaseId::new(need(&read.case_at, "case in a row")?),
             status: ours.map_or(RowStatus::Other(status), RowStatus::Is),
             marker: if marked.is_empty() { Found::Nothing } else { Marker::find(&marked) },
             at_ms: read.time_at.as_ref().and_then(|at| unix_ms(at.of(row)?)),
@@ -151,7 +171,11 @@ impl Generic {
                 written.refused.push((n, self.service.told(row).unwrap_or_else(|| error.to_string())));
                 written.rows.push(None);
             } else {
-                let id = self.spec.write.id_at.as_ref().map(|at| new_id(Some(row), at)).transpose()?;
+                let id = match &self.spec.write.id_at {
+                    Some(at) => Some(new_id(Some(row), at)?),
+                    // An element may be the id itself.
+                    None => (row.is_string() || row.is_number()).then(|| bare(row)),
+                };
                 written.rows.push(id.map(RowId::new));
             }
         }
@@ -166,14 +190,24 @@ fn count_up<T>(all: &mut [T], id: impl Fn(&T) -> &str) {
     }
 }
 
+fn bare(row: &Value) -> String {
+    row.as_str().map_or_else(|| row.to_string(), str::to_owned)
+}
+
 /// The id in an answer that has to have one.
 pub(super) fn new_id(answer: Option<&Value>, at: &Pointer) -> Result<String, Trouble> {
     let id = answer.and_then(|answer| at.text_of(answer));
-    id.ok_or_else(|| Trouble::Unknown(format!("a success whose answer has no id at {:?} (id-at)", at.as_str())))
+    id.ok_or_else(|| {
+        let nowhere = at.leads_nowhere(answer.unwrap_or(&Value::Null), "id in the answer to a write that succeeded");
+        Trouble::Unknown(nowhere.to_string())
+    })
 }
 
 fn found_cycle(cycle: &Value, show: &Shown, wanted: &CycleWanted) -> Result<CycleFound, Trouble> {
-    let id = show.id.as_ref().map(|at| new_id(Some(cycle), at)).transpose()?.unwrap_or_else(|| wanted.tag());
+    let id = match &show.id {
+        Some(at) => at.text_of(cycle).ok_or_else(|| at.leads_nowhere(cycle, "id of a cycle"))?,
+        None => wanted.tag(),
+    };
     let name = show.name.as_ref().and_then(|at| at.text_of(cycle)).unwrap_or_else(|| wanted.name.clone());
     let closed = show.closed.as_ref().and_then(|at| at.of(cycle));
     // A flag, or the time of closing.

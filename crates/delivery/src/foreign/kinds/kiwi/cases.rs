@@ -24,7 +24,8 @@ struct Numbered {
 
 impl Kiwi {
     pub(super) async fn choose_cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        let by: Vec<By> = wanted.iter().map(By::of).collect();
+        let each: Vec<Vec<By>> = wanted.iter().map(By::of).collect();
+        let by = each.concat();
         let mut known = self.look_up(&by).await?;
         let missing = known.missing(&by);
         let mut refused = BTreeMap::new();
@@ -33,7 +34,7 @@ impl Kiwi {
             // Whoever made one at the same time: of two the oldest counts for both.
             known = self.look_up(&by).await?;
         }
-        Ok(by.iter().map(|by| known.choice(by, self.product(), &refused)).collect())
+        Ok(each.iter().map(|by| known.choices(by, self.product(), &refused)).collect())
     }
 
     async fn look_up(&self, by: &[By]) -> Result<Known, Trouble> {

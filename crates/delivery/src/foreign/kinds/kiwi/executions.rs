@@ -42,6 +42,11 @@ struct Comment {
     comment: String,
 }
 
+#[derive(Debug, Deserialize)]
+struct Change {
+    history_date: String,
+}
+
 /// A run as it is now: one look, three questions.
 struct Run {
     executions: Vec<Execution>,
@@ -150,7 +155,28 @@ impl Kiwi {
                 text: execution.tested_by.as_ref().map(|name| format!("by {name}")).unwrap_or_default(),
             });
         }
+        self.date(&mut rows).await?;
         Ok(rows)
+    }
+
+    /// Reports without times leave executions without them. Where a case has several, when each was added tells doubles
+    /// from what was carried out again; the history knows.
+    async fn date(&self, rows: &mut [Row]) -> Result<(), Trouble> {
+        let mut of_case = BTreeMap::<CaseId, usize>::new();
+        for row in rows.iter() {
+            *of_case.entry(row.case.clone()).or_default() += 1;
+        }
+        let undated = rows.iter_mut().filter(|row| row.at_ms.is_none() && of_case.get(&row.case) > Some(&1));
+        let mut undated: Vec<&mut Row> = undated.collect();
+        for piece in undated.chunks_mut(super::FACTS.bulk.items_max) {
+            let asks: Vec<Ask> =
+                piece.iter().map(|row| ask("TestExecution.history", json!([row.id.as_str()]))).collect();
+            for (said, row) in self.rpc.read(&asks).await?.into_iter().zip(piece) {
+                let changes: Vec<Change> = parsed(said)?;
+                row.at_ms = changes.iter().filter_map(|change| utc_ms(&change.history_date)).min();
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn write_executions(&self, run: u64, batch: &[Entry]) -> Result<Written, Trouble> {

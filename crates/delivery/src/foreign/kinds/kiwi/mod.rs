@@ -4,6 +4,7 @@
 //! A repeat replaces the verdict, and appends a record to the execution's history. Links and comments would be appended
 //! too: they are looked for first. The link is written last: where it is, all of the item is.
 
+mod attachments;
 mod cases;
 mod executions;
 mod rpc;
@@ -17,7 +18,8 @@ use tokio::sync::Mutex;
 
 use super::OpenError;
 use super::tcms::Statuses;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
+use crate::foreign::attachment::{File, Listed};
 use crate::foreign::caller::Caller;
 use crate::foreign::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId};
 use crate::foreign::facts::{
@@ -155,6 +157,10 @@ impl Adapter for Kiwi {
         self.find_runs(wanted).await
     }
 
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        self.runs_named(name).await.map(Some)
+    }
+
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
         self.create_run(wanted).await
     }
@@ -179,6 +185,18 @@ impl Adapter for Kiwi {
     async fn delete(&self, _cycle: &CycleId, row: &RowId) -> Result<(), Trouble> {
         let execution = number("execution", row.as_str())?;
         self.rpc.write_one(ask("TestExecution.remove", json!([{"pk": execution}]))).await.map(|_| ())
+    }
+
+    async fn attachments(&self, _cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        self.files_of(number("execution", row.id.as_str())?).await.map(Listed::Names)
+    }
+
+    async fn attach(&self, _cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        self.add_file(number("execution", row.id.as_str())?, file).await
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Refuses
     }
 
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {

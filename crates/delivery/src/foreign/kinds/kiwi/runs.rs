@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::rpc::{ask, parsed};
 use super::{Kiwi, Plan, number};
-use crate::foreign::adapter::Closing;
+use crate::foreign::adapter::{Closing, Namesake};
 use crate::foreign::entry::{CycleFound, CycleId, CycleWanted};
-use crate::foreign::text::cut;
+use crate::foreign::text::{cut, is_tagged};
 use crate::foreign::trouble::Trouble;
 
 /// Most characters of a run's summary that we write; the product sets no bound.
@@ -21,6 +21,8 @@ const ABANDONED: &str = "[abandoned] ";
 struct RunRow {
     id: u64,
     summary: String,
+    #[serde(default)]
+    notes: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +65,17 @@ impl Kiwi {
             name,
         });
         Ok(found.collect())
+    }
+
+    /// Kiwi doesn't tell when a run was made.
+    pub(super) async fn runs_named(&self, name: &str) -> Result<Vec<Namesake>, Trouble> {
+        let rows: Vec<RunRow> = self.rpc.rows(ask("TestRun.filter", json!([{"summary": name}]))).await?;
+        let namesake = |run: RunRow| Namesake {
+            tagged: run.notes.as_deref().is_some_and(is_tagged),
+            found: CycleFound { id: CycleId::new(run.id.to_string()), name: run.summary, closed: false },
+            made_ms: None,
+        };
+        Ok(rows.into_iter().map(namesake).collect())
     }
 
     pub(super) async fn create_run(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {

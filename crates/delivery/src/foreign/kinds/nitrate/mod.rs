@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use super::OpenError;
 use super::tcms::{By, Known, LookUp, Statuses, look_ups};
 use super::times::utc_ms;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
 use crate::foreign::caller::Caller;
 use crate::foreign::entry::{
     CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
@@ -186,7 +186,8 @@ impl Adapter for Nitrate {
     }
 
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        let by: Vec<By> = wanted.iter().map(By::of).collect();
+        let each: Vec<Vec<By>> = wanted.iter().map(By::of).collect();
+        let by = each.concat();
         let mut known = self.look_up(&by).await?;
         let missing = known.missing(&by);
         let mut refused = BTreeMap::new();
@@ -194,11 +195,15 @@ impl Adapter for Nitrate {
             refused = self.create_cases(&missing).await?;
             known = self.look_up(&by).await?;
         }
-        Ok(by.iter().map(|by| known.choice(by, self.product(), &refused)).collect())
+        Ok(each.iter().map(|by| known.choices(by, self.product(), &refused)).collect())
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
         self.find_runs(wanted).await
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        self.runs_named(name).await.map(Some)
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
@@ -313,6 +318,10 @@ impl Adapter for Nitrate {
             return Err(Trouble::Refused(format!("Nitrate would delete the other rows of TC-{case} with it")));
         }
         self.rpc.write("TestRun.remove_cases", json!([[run], [found.case]])).await.map(|_: Value| ())
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Refuses
     }
 
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::rpc::parsed;
 use super::{Nitrate, number};
-use crate::foreign::adapter::Closing;
+use crate::foreign::adapter::{Closing, Namesake};
 use crate::foreign::entry::{CycleFound, CycleId, CycleWanted};
-use crate::foreign::text::cut;
+use crate::foreign::text::{cut, is_tagged};
 use crate::foreign::trouble::{Trouble, before_writing};
 
 /// Most characters of a run's summary that we write.
@@ -22,6 +22,8 @@ struct RunRow {
     #[serde(rename = "run_id")]
     id: u64,
     summary: String,
+    #[serde(default)]
+    notes: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -75,6 +77,17 @@ impl Nitrate {
             name,
         });
         Ok(found.collect())
+    }
+
+    /// When a run was made is told in the server's own time, whose zone nobody says: it is left out.
+    pub(super) async fn runs_named(&self, name: &str) -> Result<Vec<Namesake>, Trouble> {
+        let rows: Vec<RunRow> = self.rpc.read("TestRun.filter", json!([{"summary": name}])).await?;
+        let namesake = |run: RunRow| Namesake {
+            tagged: run.notes.as_deref().is_some_and(is_tagged),
+            found: CycleFound { id: CycleId::new(run.id.to_string()), name: run.summary, closed: false },
+            made_ms: None,
+        };
+        Ok(rows.into_iter().map(namesake).collect())
     }
 
     /// # Errors

@@ -1,6 +1,7 @@
 //! `ReportPortal`: launches and items take UUIDs of ours, and a repeat breaks a unique key (`facts/targets.md`, section
 //! 12). Items are roots of their launch. By API v1 alone: v2 accepts and may drop. Must not know any strategy.
 
+mod attachments;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::Status;
-use domain::marker::{ContentTag, Marker};
+use domain::marker::{ContentTag, Marker, uuid_within};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -20,16 +21,18 @@ use super::caseless::{
 };
 use crate::classify::Answer;
 use crate::clock::Clock;
-use crate::foreign::adapter::{Adapter, Closing, Written};
-use crate::foreign::caller::{Call, Caller};
-use crate::foreign::entry::RowStatus;
-use crate::foreign::entry::{CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
+use crate::foreign::attachment::{File, Listed};
+use crate::foreign::caller::{Call, Caller, Nature};
+use crate::foreign::entry::{
+    CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
+};
 use crate::foreign::facts::{
     Bulk, Facts, KeyOnWrite, Kind, MarkerFacts, MarkerLevel, Race, Repair, Strategy, VerdictRule, Visible,
 };
 use crate::foreign::settings::TargetSettings;
 use crate::foreign::trouble::{Trouble, json};
-use wire::{FINISHED, Item, Launch, Made, Moment, NO_ITEM, NO_LAUNCH, Page, judged, problem};
+use wire::{FINISHED, Item, Launch, Launches, Made, Moment, NO_ITEM, NO_LAUNCH, Page, Shown, judged, problem};
 
 /// The largest page that is asked for.
 const PAGE: usize = 300;
@@ -95,8 +98,14 @@ impl ReportPortal {
         self.settings.status(status).unwrap_or(usual).to_owned()
     }
 
+    /// The UUID of a round's launch in this project: the same for every writer.
+    fn launch_uuid(&self, wanted: &CycleWanted) -> CycleId {
+        CycleId::new(uuid_within(&self.settings.project, &wanted.id.uuid(ContentTag::of(&[]))))
+    }
+
     async fn call(&self, call: Call) -> Result<Answer, Trouble> {
-        judged(self.caller.ask(call).await?)
+        let nature = call.nature();
+        judged(self.caller.ask(call).await?, nature)
     }
 
     /// What a UUID names; `None` if the server says in its own words that it names nothing.
@@ -105,7 +114,7 @@ impl ReportPortal {
         if answer.status == 404 && problem(&answer).is_some_and(|problem| problem.error_code == nothing) {
             return Ok(None);
         }
-        of_form(&judged(answer)?).map(Some)
+        of_form(&judged(answer, Nature::Reads)?).map(Some)
     }
 
     async fn look_for_launch(&self, uuid: &CycleId) -> Result<Option<Launch>, Trouble> {
@@ -141,7 +150,7 @@ impl ReportPortal {
             "startTime": rfc3339(start_ms),
             "type": "step",
             "launchUuid": launch.as_str(),
-            "uuid": entry.uuid(),
+            "uuid": item_uuid(launch, entry),
             "testCaseId": entry.case.as_str(),
             "hasStats": true,
             "attributes": attributes(entry),
@@ -164,7 +173,7 @@ impl ReportPortal {
 
     /// Finishes an item that was started. Without that it has no verdict, so nothing but its end is an end.
     async fn finish(&self, launch: &CycleId, entry: &Entry, end_ms: u64) -> Result<(), Trouble> {
-        let path = format!("{}/item/{}", self.base, entry.uuid());
+        let path = format!("{}/item/{}", self.base, item_uuid(launch, entry));
         match self.call(Call::put(path, &self.finish_of(launch, entry, end_ms))).await {
             Ok(answer) => json(&answer).map(drop),
             Err(Trouble::Refused(what)) => {
@@ -188,23 +197,42 @@ impl ReportPortal {
         }
     }
 
-    /// An item whose start was answered into the void has still to be finished; one with a verdict is not touched,
-    /// as somebody may have changed it since.
+    /// The UUID is taken. An item whose start was answered into the void, or that the server has ended by itself, has
+    /// still to get its verdict. One with the verdict of the entry is done. Any other is a person's to look at: somebody
+    /// may have changed its verdict since, or it stands where nobody looks for it.
     async fn resume(&self, launch: &CycleId, entry: &Entry, end_ms: u64, what: String) -> Result<RowId, Trouble> {
         let here = self.launch(launch).await?.id;
-        let unfinished = |item: &Item| is_open(&item.status) && item.launch_id == Some(here);
-        match self.item(&entry.uuid()).await? {
-            Some(item) if unfinished(&item) => {
-                self.finish(launch, entry, end_ms).await?;
-                Ok(RowId::new(item.uuid))
-            }
-            _ => Err(Trouble::Exists(what)),
+        let uuid = item_uuid(launch, entry);
+        let Some(item) = self.item(&uuid).await? else {
+            return Err(Trouble::Refused(format!(
+                "item {uuid} is said to be there, and this project has none: {what}"
+            )));
+        };
+        if item.launch_id != Some(here) {
+            return Err(Trouble::Refused(format!("item {uuid} stands in another launch than {launch}")));
         }
+        if self.has_no_verdict(&item.status) {
+            self.finish(launch, entry, end_ms).await?;
+            return Ok(RowId::new(item.uuid));
+        }
+        if item.status.eq_ignore_ascii_case(&self.word(entry.status)) {
+            return Err(Trouble::Exists(what));
+        }
+        let (there, wanted) = (item.status.to_lowercase(), self.word(entry.status));
+        Err(Trouble::Refused(format!("item {uuid} is there and says {there}, where {wanted} is to be said")))
+    }
+
+    /// True for what was begun and not ended, or ended by the server itself.
+    fn has_no_verdict(&self, status: &str) -> bool {
+        let is = |word: &&str| status.eq_ignore_ascii_case(word);
+        // A project may use one of these words for a verdict of ours.
+        let is_ours = || Status::ALL.iter().any(|ours| status.eq_ignore_ascii_case(&self.word(*ours)));
+        OPEN.iter().any(is) || (CUT_OFF.iter().any(is) && !is_ours())
     }
 
     fn row(&self, item: Item) -> Row {
         let ours = item.attributes.iter().rev().find(|attribute| attribute.key.as_deref() == Some(ATTRIBUTE));
-        let status = if is_open(&item.status) {
+        let status = if self.has_no_verdict(&item.status) {
             RowStatus::Open
         } else {
             row_status(&item.status, |status| self.word(status), &[])
@@ -224,13 +252,14 @@ fn attributes(entry: &Entry) -> Value {
     json!([{ "key": ATTRIBUTE, "value": entry.marker.to_string() }])
 }
 
-fn is_open(status: &str) -> bool {
-    ["in_progress", "to_run"].iter().any(|open| status.eq_ignore_ascii_case(open))
-}
+/// Statuses of what is still to be ended.
+const OPEN: [&str; 2] = ["in_progress", "to_run"];
+/// Statuses that the server gives to what nobody ended.
+const CUT_OFF: [&str; 3] = ["interrupted", "stopped", "cancelled"];
 
-/// The UUID of a round's launch: the same for every writer.
-fn launch_uuid(wanted: &CycleWanted) -> CycleId {
-    CycleId::new(wanted.id.uuid(ContentTag::of(&[])))
+/// The UUID of an entry's item: the same for every writer into this launch. UUIDs are unique on the whole server.
+fn item_uuid(launch: &CycleId, entry: &Entry) -> String {
+    uuid_within(launch.as_str(), &entry.uuid())
 }
 
 #[async_trait]
@@ -246,16 +275,29 @@ impl Adapter for ReportPortal {
 
     /// At most one: the UUID is unique on the server. A finished launch still takes items.
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
-        let uuid = wanted.given.clone().unwrap_or_else(|| launch_uuid(wanted));
+        let uuid = wanted.given.clone().unwrap_or_else(|| self.launch_uuid(wanted));
         let found = self.look_for_launch(&uuid).await?;
         Ok(found.map(|launch| CycleFound { id: uuid, name: launch.name, closed: false }).into_iter().collect())
+    }
+
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        let mut all = Gathered::new();
+        for number in 1.. {
+            let query = format!("filter.eq.name={}&page.page={number}&page.size={PAGE}", encoded(name));
+            let page: Launches = of_form(&self.call(Call::get(format!("{}/launch?{query}", self.base))).await?)?;
+            all.add(page.content, page.page.total_elements, |launch| launch.uuid.clone());
+            if number >= page.page.total_pages {
+                break;
+            }
+        }
+        Ok(Some(all.whole("the launches")?.into_iter().map(Shown::namesake).collect()))
     }
 
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
         let body = json!({
             "name": shortened(&wanted.name, LAUNCH_NAME_CHARS_MAX),
             "startTime": rfc3339(self.clock.unix_ms()),
-            "uuid": launch_uuid(wanted).as_str(),
+            "uuid": self.launch_uuid(wanted).as_str(),
             "description": wanted.link,
             "mode": "DEFAULT",
             "attributes": [{ "key": ATTRIBUTE, "value": wanted.tag() }],
@@ -275,7 +317,8 @@ impl Adapter for ReportPortal {
             let query = format!("filter.eq.launchId={launch}&page.page={number}&page.size={PAGE}&page.sort=id,ASC");
             let page: Page = of_form(&self.call(Call::get(format!("{}/item?{query}", self.base))).await?)?;
             all.add(page.content, page.page.total_elements, |item| item.uuid.clone());
-            if page.page.number >= page.page.total_pages {
+            // Counted here: what a page says of its own number is not asked twice.
+            if number >= page.page.total_pages {
                 break;
             }
         }
@@ -320,6 +363,18 @@ impl Adapter for ReportPortal {
         absent(self.call(call).await.and_then(|answer| json(&answer)).map(drop))
     }
 
+    async fn attachments(&self, _cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        self.files_of(row).await.map(Listed::Names)
+    }
+
+    async fn attach(&self, cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        self.add_file(cycle, row, file).await
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Takes
+    }
+
     /// Items that are still open are interrupted by it. Finished twice is finished.
     async fn close_cycle(&self, cycle: &CycleId, _why: Closing) -> Result<(), Trouble> {
         let began = self.launch(cycle).await?.start_time.as_ref().and_then(Moment::ms).unwrap_or(0);
@@ -329,7 +384,7 @@ impl Adapter for ReportPortal {
         if answer.status == 406 && problem(&answer).is_some_and(|problem| problem.error_code == FINISHED) {
             return Ok(());
         }
-        judged(answer).and_then(|answer| json(&answer)).map(drop)
+        judged(answer, Nature::Writes).and_then(|answer| json(&answer)).map(drop)
     }
 
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {

@@ -3,7 +3,11 @@
 use serde::Deserialize;
 
 use crate::classify::Answer;
+use crate::foreign::adapter::Namesake;
+use crate::foreign::caller::Nature;
+use crate::foreign::entry::{CycleFound, CycleId};
 use crate::foreign::kinds::caseless::unix_ms;
+use crate::foreign::text::is_tagged;
 use crate::foreign::trouble::{Trouble, judge};
 
 /// No launch, no item of this UUID.
@@ -76,9 +80,36 @@ pub(super) struct Page {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PageFacts {
-    pub(super) number: u64,
     pub(super) total_elements: u64,
     pub(super) total_pages: u64,
+}
+
+/// A launch of a list.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Shown {
+    pub(super) uuid: String,
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) start_time: Option<Moment>,
+    #[serde(default)]
+    pub(super) attributes: Vec<Attribute>,
+}
+
+impl Shown {
+    pub(super) fn namesake(self) -> Namesake {
+        Namesake {
+            made_ms: self.start_time.as_ref().and_then(Moment::ms),
+            tagged: self.attributes.iter().any(|attribute| is_tagged(&attribute.value)),
+            found: CycleFound { id: CycleId::new(self.uuid), name: self.name, closed: false },
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Launches {
+    pub(super) content: Vec<Shown>,
+    pub(super) page: PageFacts,
 }
 
 #[derive(Deserialize)]
@@ -104,12 +135,12 @@ pub(super) fn words(answer: &Answer) -> Option<String> {
 
 /// Judges an answer. A unique key that a UUID of ours would break is known by its name alone: the server has no words
 /// of its own for it, and other failures have the same code.
-pub(super) fn judged(answer: Answer) -> Result<Answer, Trouble> {
+pub(super) fn judged(answer: Answer, nature: Nature) -> Result<Answer, Trouble> {
     let exists = problem(&answer).filter(|problem| {
         problem.error_code == UNCLASSIFIED && UNIQUE_KEYS.iter().any(|key| problem.message.contains(key))
     });
     match exists {
         Some(problem) => Err(Trouble::Exists(format!("status {}: {}", answer.status, problem.message))),
-        None => judge(answer, words),
+        None => judge(answer, nature, words),
     }
 }

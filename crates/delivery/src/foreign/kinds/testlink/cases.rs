@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::xmlrpc::text;
 use super::{Place, TestLink, elements, first, is_true, number};
 use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted};
-use crate::foreign::mapping::number_after;
+use crate::foreign::mapping::{number_after, numbers_of};
 use crate::foreign::text::cut;
 use crate::foreign::trouble::{Trouble, before_writing};
 
@@ -48,14 +48,15 @@ impl TestLink {
         let mut made = BTreeMap::new();
         let mut choices = Vec::new();
         for wanted in wanted {
+            let known = |id: String| {
+                let title = planned.iter().find(|case| case.id == id).map(|case| case.name.clone());
+                let title = title.unwrap_or_else(|| wanted.item.name().to_owned());
+                CaseChoice::Known(Case { id: CaseId::new(id), title })
+            };
             let choice = match named(wanted, &place.prefix) {
-                Some(Ok(id)) => {
-                    let title = planned.iter().find(|case| case.id == id).map(|case| case.name.clone());
-                    let title = title.unwrap_or_else(|| wanted.item.name().to_owned());
-                    CaseChoice::Known(Case { id: CaseId::new(id), title })
-                }
-                Some(Err(why)) => CaseChoice::Unmatched { why },
-                None => self.by_name(place, wanted.item, &by_name, &mut made).await?,
+                Ok(ids) if ids.is_empty() => self.by_name(place, wanted.item, &by_name, &mut made).await?,
+                Ok(ids) => CaseChoice::of(ids.into_iter().map(known)),
+                Err(why) => CaseChoice::Unmatched { why },
             };
             choices.push(choice);
         }
@@ -164,16 +165,16 @@ impl TestLink {
     }
 }
 
-/// The case that an item names by itself; `Err` if the mapping file says something that is none.
-fn named(wanted: &CaseWanted<'_>, prefix: &str) -> Option<Result<String, String>> {
+/// The cases that an item names by itself; `Err` if the mapping file says something that is none.
+fn named(wanted: &CaseWanted<'_>, prefix: &str) -> Result<Vec<String>, String> {
     let id = |number: u64| format!("{prefix}-{number}");
     if let Some(mapped) = wanted.mapped {
         let text = mapped.as_str();
         let found = number_after(prefix, text).or_else(|| text.trim().parse().ok());
-        return Some(found.map(id).ok_or_else(|| format!("{text:?} in the mapping file is no case {prefix}-1")));
+        let found = found.ok_or_else(|| format!("{text:?} in the mapping file is no case {prefix}-1"))?;
+        return Ok(vec![id(found)]);
     }
-    let mut texts = wanted.external_ids.iter().map(String::as_str).chain([wanted.item.name()]);
-    texts.find_map(|text| number_after(prefix, text)).map(|number| Ok(id(number)))
+    Ok(numbers_of(wanted, prefix).into_iter().map(id).collect())
 }
 
 fn full_name(item: &ItemName) -> String {

@@ -3,19 +3,25 @@
 //!
 //! A repeat appends an execution. Executions can only be read for one case at a time.
 
+mod builds;
 mod cases;
 mod rpc;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use domain::Status;
 use domain::marker::Marker;
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use super::OpenError;
 use super::times::utc_ms;
 use super::xmlrpc::{text, whole};
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Listing, Written};
+use crate::foreign::attachment::{File, Listed};
 use crate::foreign::caller::Caller;
 use crate::foreign::entry::{
     CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
@@ -25,14 +31,10 @@ use crate::foreign::facts::{
 };
 use crate::foreign::options::OptionError;
 use crate::foreign::settings::TargetSettings;
-use crate::foreign::text::{cut, holds_tag, without_marker};
+use crate::foreign::text::{holds_tag, without_marker};
 use crate::foreign::trouble::{Trouble, before_writing};
 use rpc::Rpc;
 
-/// Most characters of a build's name.
-const BUILD_CHARS_MAX: usize = 100;
-/// Our tag in it, with the space before.
-const TAG_CHARS: usize = 30;
 /// Executions without a verdict, as the product writes it.
 const NOT_RUN: &str = "n";
 
@@ -63,6 +65,8 @@ pub(crate) struct TestLink {
     /// Where cases are made; there if they may be.
     suite: Option<Suite>,
     place: OnceCell<Place>,
+    /// The numbers of builds that the configuration names.
+    builds: Mutex<BTreeMap<CycleId, i64>>,
 }
 
 /// Where cases are made, and who is their author.
@@ -104,7 +108,15 @@ pub(crate) fn open(mut settings: TargetSettings, caller: Caller) -> Result<TestL
             return Err(OptionError::Missing { key: "suite".to_owned(), why }.into());
         }
     };
-    Ok(TestLink { rpc: Rpc::new(caller, key), settings, plan, platform, suite, place: OnceCell::new() })
+    Ok(TestLink {
+        rpc: Rpc::new(caller, key),
+        settings,
+        plan,
+        platform,
+        suite,
+        place: OnceCell::new(),
+        builds: Mutex::default(),
+    })
 }
 
 impl TestLink {
@@ -196,13 +208,13 @@ impl TestLink {
     async fn report(
         &self,
         place: &Place,
-        build: &CycleId,
+        build: i64,
         entry: &Entry,
         overwrite: bool,
     ) -> Result<Option<RowId>, Trouble> {
         // No time: it takes the server's local one, and says nowhere what that is. Never a guess at the build.
         let mut args = json!({
-            "testplanid": place.plan, "testcaseexternalid": entry.case.as_str(), "buildid": build_number(build)?,
+            "testplanid": place.plan, "testcaseexternalid": entry.case.as_str(), "buildid": build,
             "status": self.code(entry.status), "notes": entry.comment(), "overwrite": overwrite, "guess": false,
         });
         if let Some(platform) = place.platform {
@@ -216,15 +228,6 @@ impl TestLink {
         let row = row.ok_or_else(|| Trouble::Unknown(format!("tl.reportTCResult was answered by {said}")))?;
         Ok(number(row, "id").map(|id| RowId::new(id.to_string())))
     }
-
-    /// The name of a build: what people read, and the tag whole.
-    fn build_name(wanted: &CycleWanted) -> String {
-        format!("{} {}", cut(&wanted.name, BUILD_CHARS_MAX - TAG_CHARS).trim_end(), wanted.tag())
-    }
-}
-
-fn build_number(build: &CycleId) -> Result<i64, Trouble> {
-    build.as_str().parse().map_err(|_| Trouble::Gone(format!("{:?} is no number of a build", build.as_str())))
 }
 
 /// PHP has one kind of array: what has several rows may be a list, or a map by some number.
@@ -306,9 +309,13 @@ impl Adapter for TestLink {
         self.add_to_plan(cases).await
     }
 
+    fn listing(&self) -> Listing {
+        Listing::Case
+    }
+
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble> {
         let place = self.place().await?;
-        let build = build_number(cycle)?;
+        let build = self.build(place, cycle).await?;
         let all;
         let cases = if cases.is_empty() {
             all = self.planned(place).await?.into_iter().map(|case| CaseId::new(case.id)).collect::<Vec<_>>();
@@ -325,14 +332,12 @@ impl Adapter for TestLink {
 
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {
         let place = self.place().await.map_err(before_writing)?;
+        let build = self.build(place, cycle).await.map_err(before_writing)?;
         let mut written = Written { rows: vec![None; batch.len()], ..Written::default() };
         let mut any = false;
         for (at, entry) in batch.iter().enumerate() {
-            match self.report(place, cycle, entry, false).await {
-                Ok(row) => {
-                    any = true;
-                    written.rows[at] = row;
-                }
+            match self.report(place, build, entry, false).await {
+                Ok(row) => (any, written.rows[at]) = (true, row),
                 Err(Trouble::Refused(why)) => written.refused.push((at, why)),
                 // Some are written: nothing that is said of one call is true of the batch.
                 Err(trouble) if any => return Err(Trouble::Unknown(trouble.to_string())),
@@ -345,13 +350,14 @@ impl Adapter for TestLink {
     /// Only the newest execution of a case can be rewritten, so the row must be that.
     async fn amend(&self, cycle: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble> {
         let place = self.place().await.map_err(before_writing)?;
-        let rows = self.executions(place, build_number(cycle)?, &entry.case).await.map_err(before_writing)?;
+        let build = self.build(place, cycle).await.map_err(before_writing)?;
+        let rows = self.executions(place, build, &entry.case).await.map_err(before_writing)?;
         match rows.iter().position(|other| other.id == *row) {
             None => Err(Trouble::Gone(format!("there is no execution {row} of {} any more", entry.case))),
             Some(at) if at + 1 < rows.len() => {
                 Err(Trouble::Refused(format!("execution {row} is not the newest of {}", entry.case)))
             }
-            Some(_) => self.report(place, cycle, entry, true).await.map(|_| ()),
+            Some(_) => self.report(place, build, entry, true).await.map(|_| ()),
         }
     }
 
@@ -364,8 +370,27 @@ impl Adapter for TestLink {
         }
     }
 
+    /// Executions take files, and no call lists them.
+    async fn attachments(&self, _cycle: &CycleId, _row: &Row) -> Result<Listed, Trouble> {
+        Ok(Listed::Unlisted)
+    }
+
+    async fn attach(&self, _cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        let args = json!({
+            "executionid": row.id.as_str(), "title": file.name, "filename": file.name, "filetype": file.media_type(),
+            "content": STANDARD.encode(&file.bytes),
+        });
+        self.rpc.write("tl.uploadExecutionAttachment", args).await.map(drop)
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Refuses
+    }
+
     async fn close_cycle(&self, cycle: &CycleId, _why: Closing) -> Result<(), Trouble> {
-        self.rpc.write("tl.closeBuild", json!({"buildid": build_number(cycle)?})).await.map(|_| ())
+        let place = self.place().await.map_err(before_writing)?;
+        let build = self.build(place, cycle).await.map_err(before_writing)?;
+        self.rpc.write("tl.closeBuild", json!({"buildid": build})).await.map(|_| ())
     }
 
     async fn delete_cycle(&self, _cycle: &CycleId) -> Result<(), Trouble> {

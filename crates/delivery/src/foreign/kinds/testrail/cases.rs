@@ -9,9 +9,9 @@ use super::wire::{CaseField, CaseOf, path};
 use super::{TestRail, id};
 use crate::foreign::caller::Call;
 use crate::foreign::entry::{Case, CaseChoice, CaseId, CaseWanted};
-use crate::foreign::mapping::{IdShape, named};
+use crate::foreign::mapping::named;
 use crate::foreign::text::cut;
-use crate::foreign::trouble::Trouble;
+use crate::foreign::trouble::{Trouble, before_writing};
 
 /// Most characters of a case's title.
 const TITLE_CHARS_MAX: usize = 250;
@@ -23,19 +23,20 @@ struct Repository {
     by_automation_id: BTreeMap<String, u64>,
     by_title: BTreeMap<String, Vec<u64>>,
     titles: BTreeMap<u64, String>,
+    sections: BTreeMap<u64, u64>,
 }
 
 impl TestRail {
     pub(super) async fn choose_cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        let by_id: Vec<Option<CaseId>> = wanted.iter().map(|one| named(one, IdShape::Prefixed("C"))).collect();
+        let by_id: Vec<Vec<CaseId>> = wanted.iter().map(|one| named(one, "C")).collect();
+        let all_named = by_id.iter().all(|ids| !ids.is_empty());
         let mut repository =
-            if by_id.iter().all(Option::is_some) { None } else { Some(Repository::of(self.case_list().await?)) };
+            if all_named { None } else { Some(Repository::of(self.case_list().await.map_err(before_writing)?)) };
         let mut choices = Vec::with_capacity(wanted.len());
         for (one, by_id) in wanted.iter().zip(by_id) {
-            choices.push(match (by_id, &mut repository) {
-                (Some(given), repository) => of_id(&given, one.item, repository.as_ref()),
-                (None, Some(repository)) => self.matched_or_made(one.item, repository).await?,
-                (None, None) => CaseChoice::Unmatched { why: NO_MATCH.to_owned() },
+            choices.push(match &mut repository {
+                Some(repository) if by_id.is_empty() => self.matched_or_made(one.item, repository).await?,
+                repository => CaseChoice::of(by_id.iter().map(|id| of_id(id, one.item, repository.as_ref()))),
             });
         }
         Ok(choices)
@@ -48,13 +49,13 @@ impl TestRail {
     }
 
     async fn matched_or_made(&self, item: &ItemName, cases: &mut Repository) -> Result<CaseChoice, Trouble> {
-        let choice = cases.choose(item);
+        let choice = cases.choose(item, self.section);
         let (CaseChoice::Unmatched { .. }, Some(section), false) = (&choice, self.section, cases.is_ambiguous(item))
         else {
             return Ok(choice);
         };
         let mut body = json!({ "title": title(item) });
-        let fields: Vec<CaseField> = self.api.whole("get_case_fields").await?;
+        let fields: Vec<CaseField> = self.api.whole("get_case_fields").await.map_err(before_writing)?;
         if let Some(field) = AUTOMATION_FIELDS.iter().find(|name| fields.iter().any(|one| one.system_name == **name)) {
             body[*field] = json!(automation_id(item));
         }
@@ -70,8 +71,8 @@ const NO_MATCH: &str =
 
 impl Repository {
     fn of(mut cases: Vec<CaseOf>) -> Self {
-        let (by_automation_id, by_title, titles) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut repository = Self { by_automation_id, by_title, titles };
+        let (by_automation_id, by_title) = (BTreeMap::new(), BTreeMap::new());
+        let mut repository = Self { by_automation_id, by_title, titles: BTreeMap::new(), sections: BTreeMap::new() };
         // The oldest of several with one automation id is it: two writers may have made it at the same time.
         cases.sort_by_key(|case| case.id);
         for case in cases {
@@ -85,17 +86,30 @@ impl Repository {
             self.by_automation_id.entry(automation.to_owned()).or_insert(case.id);
         }
         self.by_title.entry(case.title.trim().to_owned()).or_default().push(case.id);
+        self.sections.extend(case.section_id.map(|section| (case.id, section)));
         self.titles.insert(case.id, case.title);
     }
 
-    fn choose(&self, item: &ItemName) -> CaseChoice {
+    /// The oldest case of the section in which cases are made that has the title of one that is made: two writers, or a
+    /// late request, may have made it twice.
+    fn made(&self, item: &ItemName, section: u64) -> Option<u64> {
+        let titled = self.by_title.get(&title(item))?;
+        titled.iter().copied().filter(|case| self.sections.get(case) == Some(&section)).min()
+    }
+
+    fn choose(&self, item: &ItemName, section: Option<u64>) -> CaseChoice {
         if let Some(case) = self.by_automation_id.get(&automation_id(item)) {
             return self.known(*case);
         }
         match self.titled(item) {
             [] => CaseChoice::Unmatched { why: NO_MATCH.to_owned() },
             [case] => self.known(*case),
-            _ => CaseChoice::Unmatched { why: "several cases have its title, and none its automation id".to_owned() },
+            _ => match section.and_then(|section| self.made(item, section)) {
+                Some(case) => self.known(case),
+                None => {
+                    CaseChoice::Unmatched { why: "several cases have its title, and none its automation id".to_owned() }
+                }
+            },
         }
     }
 

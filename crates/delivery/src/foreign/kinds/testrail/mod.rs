@@ -1,6 +1,7 @@
 //! `TestRail`, Cloud and Server, by its API v2: runs hold tests of cases, results are appended to a test's history and
 //! listed newest first (`facts/targets.md`, 3). Must not know strategies.
 
+mod attachments;
 mod cases;
 mod runs;
 mod wire;
@@ -16,7 +17,8 @@ use tokio::sync::OnceCell;
 
 use super::OpenError;
 use crate::clock::Clock;
-use crate::foreign::adapter::{Adapter, Closing, Written};
+use crate::foreign::adapter::{Adapter, Closing, Ending, Namesake, Written};
+use crate::foreign::attachment::{File, Listed};
 use crate::foreign::caller::{Call, Caller};
 use crate::foreign::entry::{
     CaseChoice, CaseId, CaseWanted, CycleFound, CycleId, CycleWanted, Entry, Row, RowId, RowStatus,
@@ -242,6 +244,10 @@ impl Adapter for TestRail {
         self.find_runs(wanted).await
     }
 
+    async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
+        self.runs_named(name).await.map(Some)
+    }
+
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
         self.create_run(wanted).await
     }
@@ -298,6 +304,18 @@ impl Adapter for TestRail {
 
     async fn delete(&self, _cycle: &CycleId, _row: &RowId) -> Result<(), Trouble> {
         Err(Trouble::Refused("TestRail deletes no single result; it can be amended".to_owned()))
+    }
+
+    async fn attachments(&self, cycle: &CycleId, row: &Row) -> Result<Listed, Trouble> {
+        self.files_of(id("run", cycle.as_str())?, row).await.map(Listed::Names)
+    }
+
+    async fn attach(&self, _cycle: &CycleId, row: &Row, file: &File) -> Result<(), Trouble> {
+        self.add_file(id("result", row.id.as_str())?, file).await
+    }
+
+    fn ending(&self) -> Ending {
+        Ending::Refuses
     }
 
     async fn close_cycle(&self, cycle: &CycleId, why: Closing) -> Result<(), Trouble> {

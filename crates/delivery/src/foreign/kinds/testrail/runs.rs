@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::wire::{CaseOf, Run, path};
 use super::{TestRail, id};
-use crate::foreign::adapter::Closing;
+use crate::foreign::adapter::{Closing, Namesake};
 use crate::foreign::caller::Call;
 use crate::foreign::entry::{CaseId, CycleFound, CycleId, CycleWanted};
-use crate::foreign::text::{above, cut, holds_tag};
-use crate::foreign::trouble::Trouble;
+use crate::foreign::text::{above, cut, holds_tag, is_tagged};
+use crate::foreign::trouble::{Trouble, before_writing};
 
 /// Most characters of a run's name.
 const NAME_CHARS_MAX: usize = 250;
@@ -26,16 +26,29 @@ impl TestRail {
             })?;
             return Ok(vec![found(run)]);
         }
-        let mut call = format!("get_runs/{}", self.project);
-        if let Some(after_s) = self.runs_after_s {
-            call = format!("{call}&created_after={after_s}");
-        }
-        let runs: Vec<Run> = self.api.list(&call, "runs").await?;
+        let runs = self.runs().await?;
         let tag = wanted.tag();
         let holds = |text: &Option<String>| text.as_deref().is_some_and(|text| holds_tag(text, &tag));
         let mut ours: Vec<Run> = runs.into_iter().filter(|run| holds(&run.refs) || holds(&run.description)).collect();
         ours.sort_by_key(|run| run.id);
         Ok(ours.into_iter().map(found).collect())
+    }
+
+    async fn runs(&self) -> Result<Vec<Run>, Trouble> {
+        let mut call = format!("get_runs/{}", self.project);
+        if let Some(after_s) = self.runs_after_s {
+            call = format!("{call}&created_after={after_s}");
+        }
+        self.api.list(&call, "runs").await
+    }
+
+    pub(super) async fn runs_named(&self, name: &str) -> Result<Vec<Namesake>, Trouble> {
+        let same = self.runs().await?.into_iter().filter(|run| run.name == name);
+        let namesake = |run: Run| {
+            let tagged = run.refs.iter().chain(&run.description).any(|text| is_tagged(text));
+            Namesake { made_ms: run.created_on.map(|s| s.saturating_mul(1000)), found: found(run), tagged }
+        };
+        Ok(same.map(namesake).collect())
     }
 
     pub(super) async fn create_run(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
@@ -75,26 +88,26 @@ impl TestRail {
     /// all; so what is there is read first, and what became of it afterwards.
     pub(super) async fn select_cases(&self, run: u64, cases: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble> {
         let mut wanted = cases.iter().map(|case| id("case", case.as_str())).collect::<Result<BTreeSet<u64>, _>>()?;
-        let present = self.selected(run).await?;
+        let present = self.selected(run).await.map_err(before_writing)?;
         if wanted.is_subset(&present) {
             return Ok(Vec::new());
         }
-        let now = self.run(run).await?;
+        let now = self.run(run).await.map_err(before_writing)?;
         if now.is_completed {
             return Err(Trouble::Gone(format!("run {run} is completed")));
         }
         if now.include_all {
             return Ok(without(cases, &present, "the run holds all cases of its suite, and this is none of them"));
         }
-        let known = self.known_cases().await?;
+        let known = self.known_cases().await.map_err(before_writing)?;
         wanted.retain(|case| known.contains(case));
         if !wanted.is_subset(&present) {
+            // Without an answer it may still come, and drop what was added meanwhile: the caller waits before it looks again.
             self.select(&now, &present | &wanted).await?;
-            let after = self.selected(run).await?;
+            let after = self.selected(run).await.map_err(before_writing)?;
             if !wanted.is_subset(&after) {
-                return Err(Trouble::Unknown(format!(
-                    "another writer changed the cases of run {run} at the same time"
-                )));
+                let what = format!("another writer changed the cases of run {run} at the same time");
+                return Err(before_writing(Trouble::Unknown(what)));
             }
         }
         Ok(without(cases, &(&known | &present), "there is no such case in the project and suite"))

@@ -69,7 +69,7 @@ impl Api {
             let offset = reading.offset();
             let answer = self.whole(&format!("{call}&limit={PAGE_ROWS}&offset={offset}")).await?;
             let (rows, last) = page::<T>(answer, name)?;
-            let rows = rows.into_iter().map(|row| (row.id().to_string(), row)).collect();
+            let rows = rows.into_iter().map(|row| (row.id(), row)).collect();
             if reading.take(rows, last)? == Step::Done {
                 return Ok(reading.rows());
             }
@@ -104,21 +104,21 @@ fn of<T: DeserializeOwned>(value: Value) -> Result<T, Trouble> {
         .map_err(|error| Trouble::Unknown(format!("an answer that is not as TestRail documents it: {error}")))
 }
 
-/// What has a number.
+/// What can be told from others.
 pub(super) trait Id {
-    fn id(&self) -> u64;
+    fn id(&self) -> String;
 }
 
 macro_rules! has_id {
     ($($type:ident),+) => {$(
         impl Id for $type {
-            fn id(&self) -> u64 {
-                self.id
+            fn id(&self) -> String {
+                self.id.to_string()
             }
         }
     )+};
 }
-has_id!(Run, Test, Outcome, CaseOf);
+has_id!(Run, Test, Outcome, CaseOf, Attached);
 
 /// A run, the cycle.
 #[derive(Debug, Deserialize)]
@@ -133,6 +133,8 @@ pub(super) struct Run {
     pub(super) include_all: bool,
     /// The plan that it is a part of.
     pub(super) plan_id: Option<u64>,
+    /// Seconds since 1970.
+    pub(super) created_on: Option<u64>,
 }
 
 /// A test: the copy of a case in a run.
@@ -162,11 +164,39 @@ impl Outcome {
     }
 }
 
+/// A file of a result.
+#[derive(Debug, Deserialize)]
+pub(super) struct Attached {
+    /// A number, and since 7.1 a text.
+    id: Value,
+    name: Option<String>,
+    filename: Option<String>,
+    /// Its result, under the one name or the other.
+    result_id: Option<Value>,
+    entity_id: Option<Value>,
+}
+
+impl Attached {
+    /// False if it says that it is another result's.
+    pub(super) fn may_be_of(&self, result: u64) -> bool {
+        let is = |id: &Value| id.as_u64().or_else(|| id.as_str()?.parse().ok()) == Some(result);
+        let said: Vec<&Value> =
+            [&self.result_id, &self.entity_id].into_iter().flatten().filter(|id| !id.is_null()).collect();
+        said.is_empty() || said.into_iter().any(is)
+    }
+
+    /// Its name.
+    pub(super) fn into_name(self) -> String {
+        self.name.or(self.filename).unwrap_or_default()
+    }
+}
+
 /// A case of the repository.
 #[derive(Debug, Deserialize)]
 pub(super) struct CaseOf {
     pub(super) id: u64,
     pub(super) title: String,
+    pub(super) section_id: Option<u64>,
     /// The fields that the vendor's own client matches.
     custom_automation_id: Option<String>,
     custom_case_automation_id: Option<String>,
@@ -215,6 +245,17 @@ pub(super) fn elapsed(us: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_of_a_result_in_every_version() {
+        let file = |text: &str| serde_json::from_str::<Attached>(text).unwrap();
+        let old = file(r#"{"id": 444, "name": "a.png", "result_id": 901, "user_id": 3}"#);
+        assert!(old.may_be_of(901) && !old.may_be_of(902));
+        let new = file(r#"{"id": "2ec27be4", "filename": "a.png", "entity_id": "901", "entity_type": "test_change"}"#);
+        assert!(new.may_be_of(901) && !new.may_be_of(902));
+        assert_eq!(new.into_name(), "a.png");
+        assert!(file(r#"{"id": 1, "name": "a.png", "result_id": null}"#).may_be_of(901), "nothing is said");
+    }
 
     #[test]
     fn durations_are_never_zero() {

@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::table::Suite;
 use crate::{BUILD, root};
 
 /// A line of cargo's messages, as far as it is of interest.
@@ -56,8 +55,8 @@ impl Built {
         Ok(Self(all))
     }
 
-    pub(super) fn of(&self, suite: Suite) -> Result<&Executable> {
-        let (package, target) = suite.names();
+    /// One of them.
+    pub(super) fn of(&self, package: &str, target: &str) -> Result<&Executable> {
         let found = self.0.get(&(package.to_owned(), target.to_owned()));
         found.with_context(|| format!("there are no tests {target} in crate {package}"))
     }
