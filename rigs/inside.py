@@ -1,7 +1,7 @@
 """The part of a rig that runs in the rig's own Python: makes the database, or serves it. Started by rig.py.
 
     inside.py database VENDOR FOLDER
-    inside.py serve    VENDOR FOLDER PORT
+    inside.py serve    VENDOR FOLDER PORT ADDING_MS
 
 Must not know how the packages got there.
 """
@@ -48,7 +48,7 @@ def database():
     seed.seed()
 
 
-def serve(folder, port):
+def serve(folder, port, adding_ms):
     """Serves until standard input ends; says so in one line of JSON as soon as a login has been answered."""
     from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
     from django.core.wsgi import get_wsgi_application
@@ -65,6 +65,8 @@ def serve(folder, port):
 
         disable_nagle_algorithm = True
 
+    if adding_ms:
+        seed.slow_to_add(adding_ms / 1000)
     server = Server(("127.0.0.1", port), Handler)
     server.set_app(get_wsgi_application())
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -82,12 +84,12 @@ def serve(folder, port):
 
 
 def main():
-    command, vendor, folder, *port = sys.argv[1:]
+    command, vendor, folder, *numbers = sys.argv[1:]
     prepare(vendor, folder)
     if command == "database":
         database()
     else:
-        serve(folder, int(port[0]))
+        serve(folder, *map(int, numbers))
 
 
 if __name__ == "__main__":

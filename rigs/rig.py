@@ -207,15 +207,17 @@ def database(vendor, apt=False):
     return rig_python, kept
 
 
-def serve(vendor, folder, port, apt=False):
+def serve(vendor, folder, port, adding_ms=0, apt=False):
     """Becomes the server. A folder that holds a database already goes on with it."""
+    if adding_ms and vendor != "kiwi":
+        raise RuntimeError("--adding-ms: only Kiwi looks first and adds then")
     rig_python, kept = database(vendor, apt)
     folder = pathlib.Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     own = folder / "rig.sqlite3"
     if not own.exists():
         write_whole(own, lambda path: shutil.copyfile(kept, path))
-    command = [*inside(rig_python, "serve", vendor, folder), str(port)]
+    command = [*inside(rig_python, "serve", vendor, folder), str(port), str(adding_ms)]
     os.execv(command[0], command)
 
 
@@ -232,6 +234,9 @@ def main():
         if name == "serve":
             command.add_argument("folder", help="where database and uploads are; gone on with if it has a database")
             command.add_argument("--port", type=int, default=0, help="on 127.0.0.1; 0, the default, is a free one")
+            command.add_argument(
+                "--adding-ms", type=int, default=0, help="Kiwi: wait so long between looking for a case and adding it"
+            )
         command.add_argument("--apt", action="store_true", help="install missing Debian packages (as root)")
     options = vars(parser.parse_args())
     command = {"install": install, "database": database, "serve": serve}[options.pop("command")]

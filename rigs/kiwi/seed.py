@@ -35,6 +35,21 @@ def seed():
     PlanType.objects.get(name=WORLD["plan_type"])
 
 
+def slow_to_add(seconds):
+    """Makes Kiwi wait between its look whether a run has a case and the insertion, as a busy database makes it."""
+    import time
+
+    from tcms.testruns.models import TestRun
+
+    create = TestRun.create_execution
+
+    def create_later(self, *arguments, **named):
+        time.sleep(seconds)
+        return create(self, *arguments, **named)
+
+    TestRun.create_execution = create_later
+
+
 def login(url):
     """Logs in; an error if the server does not answer, or refuses."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "Auth.login", "params": [WORLD["user"], WORLD["password"]]}

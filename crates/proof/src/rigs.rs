@@ -138,8 +138,21 @@ impl Rig {
     /// # Errors
     /// It can't be installed here, or is broken.
     pub fn start(vendor: Vendor) -> Result<Self, NoRig> {
+        Self::start_with(vendor, &[])
+    }
+
+    /// A Kiwi TCMS that takes its time between its look whether a run has a case and the insertion of it: writers that
+    /// come at once meet in that gap on every machine, not only on a quick one.
+    ///
+    /// # Errors
+    /// As [`Rig::start`].
+    pub fn kiwi_that_adds_slowly() -> Result<Self, NoRig> {
+        Self::start_with(Vendor::Kiwi, &["--adding-ms", "300"])
+    }
+
+    fn start_with(vendor: Vendor, options: &[&str]) -> Result<Self, NoRig> {
         let folder = tempfile::tempdir().map_err(|error| vendor.broken(&error))?;
-        let command = vendor.serve(folder.path())?.open_input();
+        let command = vendor.serve(folder.path())?.args(options.iter().copied()).open_input();
         let running = command.start().map_err(|error| vendor.broken(&error))?;
         match running.find_in_stdout(START, |text| serde_json::from_str(text.lines().next()?).ok()) {
             Some(ready) => Ok(Self { running, vendor, ready, folder }),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proof::rigs::{self, Rig, Vendor};
+use proof::rigs::{self, NoRig, Rig, Vendor};
 use proof::stubs::Live;
 use proof::stubs::live::World;
 
@@ -42,7 +42,12 @@ impl Rigs {
 impl Started {
     /// With the cases of the matrix, if it can be had here.
     pub(crate) fn new(vendor: Vendor) -> Option<Self> {
-        let rig = rigs::or_skip(Rig::start(vendor)).unwrap()?;
+        Self::of(Rig::start(vendor))
+    }
+
+    /// The same on a server that was started in another way.
+    pub(crate) fn of(rig: Result<Rig, NoRig>) -> Option<Self> {
+        let rig = rigs::or_skip(rig).unwrap()?;
         let titles = names(OUTCOMES);
         let numbers = World::of(&rig).unwrap().add_cases(&titles).unwrap();
         let names = numbers.iter().zip(titles).map(|(number, title)| format!("TC-{number} {title}")).collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use proof::clients;
-use proof::rigs::Vendor;
+use proof::rigs::Rig;
 use proof::spawn::Finished;
 use proof::stubs::live::World;
 use proof::stubs::testrail::Options;
@@ -14,9 +14,6 @@ use serde_json::Value;
 
 use crate::live::Started;
 use crate::site::{Folder, config, report};
-
-/// How often two clients are let loose on a run until the race between them has happened.
-const RACES_MAX: usize = 8;
 
 fn rigs() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("rigs")
@@ -109,7 +106,7 @@ fn what_trcli_has_doubled_is_found_and_mended() {
 /// Two jobs that Kiwi's own reporter lets write into one run: adding a case looks first and inserts then.
 #[test]
 fn what_kiwis_reporter_has_doubled_is_found_and_mended() {
-    let Some(started) = Started::new(Vendor::Kiwi) else { return };
+    let Some(started) = Started::of(Rig::kiwi_that_adds_slowly()) else { return };
     let packages = ["kiwitcms-junit.xml-plugin==15.0", "tcms-api==15.0"];
     let Some(bin) = clients::python(&rigs(), "kiwi-junit", &packages).unwrap() else { return };
     let names: Vec<String> = (0..6).map(|n| format!("doubles {n}")).collect();
@@ -122,28 +119,22 @@ fn what_kiwis_reporter_has_doubled_is_found_and_mended() {
 
 /// With the suite's time in the report, or without any.
 fn doubled_at_once(bin: &Path, started: &Started, world: &World<'_>, names: &[String], stamp: &str) {
-    for _ in 0..RACES_MAX {
-        let (plan, live, table) = started.named_plan();
-        let stub = Stub::start(live).unwrap();
-        let cycle = world.add_run(&plan, "by Kiwi's reporter").unwrap().to_string();
-        let mut folder = Folder::new(&config(&stub, "kiwi", started.rig.product(), &table));
-        started.rig.password().clone_into(&mut folder.token);
-        let suite = report(names, &[3]).replacen("<testsuite", &format!("<testsuite{stamp}"), 1);
-        folder.write("report.xml", &format!("<testsuites>{suite}</testsuites>"));
-        // Each pair of requests for one case goes on together.
-        let meet = Fault::Meet { point: "add".to_owned(), size: 2 };
-        stub.set_plan(Plan::on(Select::writes().what("TestRun.add_case"), meet));
-        run([(); 2].map(|()| reporter(bin, started, &stub, &folder, &cycle)).into());
-        let ledger = stub.vendor().recorded().unwrap();
-        let extra = ledger.count() - names.len();
-        if extra > 0 {
-            found_and_mended(&folder, &cycle, extra, || stub.vendor().recorded().unwrap());
-            let after = stub.vendor().recorded().unwrap();
-            assert_eq!(after.count(), names.len() + extra, "12.4 deletes no execution: repeats are marked");
-            return;
-        }
-    }
-    panic!("{RACES_MAX} times both reporters came to the same execution");
+    let (plan, live, table) = started.named_plan();
+    let stub = Stub::start(live).unwrap();
+    let cycle = world.add_run(&plan, "by Kiwi's reporter").unwrap().to_string();
+    let mut folder = Folder::new(&config(&stub, "kiwi", started.rig.product(), &table));
+    started.rig.password().clone_into(&mut folder.token);
+    let suite = report(names, &[3]).replacen("<testsuite", &format!("<testsuite{stamp}"), 1);
+    folder.write("report.xml", &format!("<testsuites>{suite}</testsuites>"));
+    // Each pair of requests for one case goes on together.
+    let meet = Fault::Meet { point: "add".to_owned(), size: 2 };
+    stub.set_plan(Plan::on(Select::writes().what("TestRun.add_case"), meet));
+    run([(); 2].map(|()| reporter(bin, started, &stub, &folder, &cycle)).into());
+    let extra = stub.vendor().recorded().unwrap().count() - names.len();
+    assert!(extra > 0, "both reporters came to the same executions");
+    found_and_mended(&folder, &cycle, extra, || stub.vendor().recorded().unwrap());
+    let after = stub.vendor().recorded().unwrap();
+    assert_eq!(after.count(), names.len() + extra, "12.4 deletes no execution: repeats are marked");
 }
 
 /// A reporter that writes into a run that is there.

@@ -9,8 +9,28 @@ use crate::foreign::entry::{CycleId, Entry};
 use crate::foreign::patience::{GaveUp, Patience};
 use crate::foreign::trouble::Trouble;
 
-/// Adds, writes one outcome, and counts what the case has then. Null if none of it is taken.
+/// Tries it with one case after another until the race has been seen: that it did not happen once is no proof. Null if
+/// none of it is taken.
 pub(super) async fn added_at_once(
+    adapter: &dyn Adapter,
+    cycle: &CycleId,
+    entries: &[Entry],
+    writers: usize,
+    patience: &mut Patience<'_>,
+) -> Result<Option<Added>, GaveUp> {
+    let mut seen: Option<Added> = None;
+    for entry in entries {
+        let Some(added) = one_case(adapter, cycle, entry, writers, patience).await? else { break };
+        seen = Some(added);
+        if added.places > 1 {
+            break;
+        }
+    }
+    Ok(seen)
+}
+
+/// Adds, writes one outcome, and counts what the case has then.
+async fn one_case(
     adapter: &dyn Adapter,
     cycle: &CycleId,
     entry: &Entry,
