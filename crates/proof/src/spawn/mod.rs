@@ -5,6 +5,7 @@ mod capture;
 mod ci;
 mod run;
 mod server;
+mod stopped;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

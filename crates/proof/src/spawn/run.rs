@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::spawn::capture::{Capture, Stream};
-use crate::spawn::{Binary, clean_environment};
+use crate::spawn::{Binary, clean_environment, stopped};
 
 /// How long a command may take, unless said otherwise.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -180,9 +180,10 @@ impl Running {
         self.signal(Signal::SIGTERM);
     }
 
-    /// Stops it in its tracks; [`Running::resume`] lets it go on.
+    /// Stops it in its tracks, and blocks until it stands; [`Running::resume`] lets it go on.
     pub fn pause(&self) {
         self.signal(Signal::SIGSTOP);
+        stopped::wait(self.pid());
     }
 
     /// Goes on after [`Running::pause`].

@@ -48,6 +48,27 @@ fn a_time_out_kills_the_whole_group() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_process_that_was_paused_does_nothing_more() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("written");
+    let running = shell("while :; do echo x >>written; done")?.folder(folder.path()).start()?;
+    let written = || std::fs::metadata(&file).map(|file| file.len()).unwrap_or_default();
+    let mut before = 0;
+    for _ in 0..200 {
+        running.pause();
+        let stood = written();
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(written(), stood, "it went on");
+        before = before.max(stood);
+        running.resume();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    running.pause();
+    assert!(written() > before && before > 0, "it goes on when it is resumed");
+    Ok(())
+}
+
 /// A stand-in for `serve`.
 fn stand_in() -> anyhow::Result<Binary> {
     Binary::at(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/stand-in.sh"))
