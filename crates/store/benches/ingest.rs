@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use domain::forwarding::ForwardRule;
 use domain::{DurationUs, ItemName, Outcome, Outcomes, Push, Status};
 use rusqlite::{Connection, params};
 use store::Store;
@@ -156,6 +157,45 @@ fn main() {
     }
     replays(&mut bench, n);
     readings(&bench);
+    forwarded(folder.path(), &bench.runtime);
+}
+
+/// What it costs to keep, with each push, that it is to go on to targets: stores with no, one and five targets take turns.
+fn forwarded(folder: &Path, runtime: &tokio::runtime::Runtime) {
+    const PUSHES: u64 = 200;
+    let stores: Vec<(usize, Arc<dyn Store>)> = [0, 1, 5]
+        .map(|targets| {
+            let store = store::open(&format!("sqlite:{}", folder.join(format!("{targets}.db")).display())).unwrap();
+            let rule = |n| ForwardRule { target: format!("there{n}"), projects: Vec::new(), cycles: Vec::new() };
+            store.set_forward_rules((0..targets).map(rule).collect());
+            (targets, store)
+        })
+        .into();
+    for outcomes in [100, 10_000] {
+        let mut took = vec![Vec::new(); stores.len()];
+        for run in 0..PUSHES {
+            let push = build::push("").run(&format!("{outcomes}-{run}")).keyed().0;
+            let outcomes = Outcomes::from_unordered(rows(0, outcomes, run, true)).unwrap();
+            let push = Arc::new(Push { content: outcomes.digests().id(), outcomes, ..push });
+            // Whoever is first warms the push for the others.
+            for turn in 0..stores.len() {
+                let at = (run as usize + turn) % stores.len();
+                let (store, took) = (&stores[at].1, &mut took[at]);
+                let start = Instant::now();
+                runtime.block_on(store.record(Arc::clone(&push), build::now())).unwrap();
+                took.push(start.elapsed().as_secs_f64());
+            }
+        }
+        let medians: Vec<f64> = took.iter_mut().map(|took| median(took)).collect();
+        for ((targets, _), took) in stores.iter().zip(&medians).skip(1) {
+            println!(
+                "a push of {outcomes} that goes on to {targets}: {:.2} ms, x{:.2} of one that goes nowhere ({:.2} ms)",
+                took * 1000.0,
+                took / medians[0],
+                medians[0] * 1000.0,
+            );
+        }
+    }
 }
 
 fn replays(bench: &mut Bench, n: u64) {
