@@ -109,6 +109,11 @@ pub trait Adapter: Debug + Send + Sync {
     /// are. Gives those that can't be, and why.
     async fn add_cases(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble>;
 
+    /// How long our own pace would hold back so many calls, in milliseconds: who times a call has to wait for that before.
+    fn held_back_ms(&self, _calls: usize) -> u64 {
+        0
+    }
+
     /// How it is read back.
     fn listing(&self) -> Listing {
         Listing::Cycle

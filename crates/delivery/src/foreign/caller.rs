@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -200,6 +200,11 @@ impl Caller {
         self.http.base()
     }
 
+    /// How long until so many calls more can be sent at once, in milliseconds.
+    pub(super) fn held_back_ms(&self, calls: usize) -> u64 {
+        self.pace.as_ref().map_or(0, |pace| pace.until_room_ms(calls))
+    }
+
     /// One call, and its answer if it is a success. `words`: what the product's own error form says, if the answer has it.
     ///
     /// # Errors
@@ -256,12 +261,27 @@ impl Pace {
         }
     }
 
-    /// Counts a call now, or says how long it has to wait.
-    fn take(&self, now_ms: u64) -> u64 {
+    /// How long until there is room for so many calls; for as many as are allowed in all, if these are more.
+    fn until_room_ms(&self, calls: usize) -> u64 {
+        let (now_ms, allowed) = (self.clock.now_ms(), self.rate.calls.max(1) as usize);
+        let sent = self.counted(now_ms);
+        let too_many = (sent.len() + calls.min(allowed)).saturating_sub(allowed);
+        let last = too_many.checked_sub(1).and_then(|last| sent.get(last));
+        last.map_or(0, |at| (at + self.rate.per_ms).saturating_sub(now_ms))
+    }
+
+    /// The calls that count by now.
+    fn counted(&self, now_ms: u64) -> MutexGuard<'_, VecDeque<u64>> {
         let mut sent = self.sent_ms.lock().unwrap_or_else(PoisonError::into_inner);
         while sent.front().is_some_and(|at| at + self.rate.per_ms <= now_ms) {
             sent.pop_front();
         }
+        sent
+    }
+
+    /// Counts a call now, or says how long it has to wait.
+    fn take(&self, now_ms: u64) -> u64 {
+        let mut sent = self.counted(now_ms);
         match sent.front() {
             Some(first) if sent.len() >= self.rate.calls.max(1) as usize => first + self.rate.per_ms - now_ms,
             _ => {
@@ -269,5 +289,47 @@ impl Pace {
                 0
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use async_trait::async_trait;
+
+    use super::*;
+
+    /// A clock that somebody sets.
+    struct Set(AtomicU64);
+
+    #[async_trait]
+    impl Clock for Set {
+        fn now_ms(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn unix_ms(&self) -> u64 {
+            self.now_ms()
+        }
+
+        async fn sleep(&self, _: u64) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    #[test]
+    fn room_for_several_calls_is_there_once_as_many_no_longer_count() {
+        let clock = Arc::new(Set(AtomicU64::new(0)));
+        let rate = Rate { calls: 4, per_ms: 1000 };
+        let pace = Pace { rate, clock: Arc::clone(&clock) as Arc<dyn Clock>, sent_ms: Mutex::default() };
+        for at in [100, 200, 300] {
+            assert_eq!(pace.take(at), 0);
+        }
+        clock.0.store(400, Ordering::Relaxed);
+        // One more at once; a second one when that of 100 no longer counts, and all of them when that of 300 doesn't.
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|calls| pace.until_room_ms(calls)), [0, 0, 700, 800, 900, 900]);
+        clock.0.store(1300, Ordering::Relaxed);
+        assert_eq!(pace.until_room_ms(4), 0);
     }
 }

@@ -245,6 +245,10 @@ impl Adapter for Allure {
         &FACTS
     }
 
+    fn held_back_ms(&self, calls: usize) -> u64 {
+        self.caller.held_back_ms(calls)
+    }
+
     /// Every item has one: results stand for themselves, and the server joins them by their full name.
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
         Ok(wanted.iter().map(|wanted| CaseChoice::Known(itself(wanted))).collect())

@@ -240,6 +240,10 @@ impl Adapter for Qase {
         &FACTS
     }
 
+    fn held_back_ms(&self, calls: usize) -> u64 {
+        self.caller.held_back_ms(calls)
+    }
+
     /// Every item has one: results without a case's number stand for themselves.
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
         Ok(wanted.iter().map(|wanted| self.case(wanted)).collect())

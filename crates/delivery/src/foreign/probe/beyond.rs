@@ -25,6 +25,8 @@ const SIZES: [usize; 3] = [1, 2, 4];
 /// Between two looks for a request that was cut off: from, and at most, in milliseconds.
 const LOOK_MS: u64 = 100;
 const LOOK_MS_MAX: u64 = 10_000;
+/// More calls than a write of one entry makes.
+const CALLS_OF_A_WRITE: usize = 8;
 
 /// Where the measurements before these were made.
 pub(super) struct Place {
@@ -175,6 +177,7 @@ impl Bench<'_, '_> {
     async fn cut(&mut self, case: &Case, late_max_ms: u64) -> Result<Cut, GaveUp> {
         let (adapter, cycle, clock) = (self.adapter, self.cycle.clone(), self.patience.clock);
         let whole = [self.entry(case, Status::Passed, "not cut off")];
+        self.room().await?;
         let begun_ms = clock.now_ms();
         self.write(&whole).await?;
         let took_ms = clock.now_ms().saturating_sub(begun_ms);
@@ -184,6 +187,7 @@ impl Bench<'_, '_> {
         for quarter in quarters {
             let entry = self.entry(case, Status::Failed, "cut off");
             let after_ms = (took_ms * quarter / 4).max(1);
+            self.room().await?;
             let answered = tokio::select! {
                 biased;
                 _ = adapter.write(&cycle, std::slice::from_ref(&entry)) => true,
@@ -214,6 +218,12 @@ impl Bench<'_, '_> {
             self.patience.wait(pause_ms.min(late_max_ms - watched_ms), "whether what was cut off comes late").await?;
             pause_ms = (pause_ms * 2).min(LOOK_MS_MAX);
         }
+    }
+
+    /// Waits until our own pace holds nothing back: a write that hasn't left yet can't be cut off.
+    async fn room(&mut self) -> Result<(), GaveUp> {
+        let held_ms = self.adapter.held_back_ms(CALLS_OF_A_WRITE);
+        if held_ms == 0 { Ok(()) } else { self.patience.wait(held_ms, "until the rate leaves room for a write").await }
     }
 
     /// Whether an entry is there; `None` if that can't be read.

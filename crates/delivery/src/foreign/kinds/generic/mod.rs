@@ -170,7 +170,7 @@ impl Generic {
             (None, Naming::Hash) => CaseId::new(format!("item{}", wanted.item.hash())),
             (None, Naming::Mapping) => {
                 return CaseChoice::Unmatched {
-                    why: "the mapping file has no case for it, and case = \"mapping\"".to_owned(),
+                    why: "no line of the mapping file names this item, and case = \"mapping\"".to_owned(),
                 };
             }
         };
@@ -214,6 +214,10 @@ fn call_for<'a>(call: Option<&'a CallSpec>, key: &str) -> Result<&'a CallSpec, T
 impl Adapter for Generic {
     fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    fn held_back_ms(&self, calls: usize) -> u64 {
+        self.service.held_back_ms(calls)
     }
 
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {

@@ -25,6 +25,10 @@ impl Service {
         Self { caller, errors }
     }
 
+    pub(super) fn held_back_ms(&self, calls: usize) -> u64 {
+        self.caller.held_back_ms(calls)
+    }
+
     /// The error that a document tells, if it tells one.
     pub(super) fn told(&self, document: &Value) -> Option<String> {
         self.errors.told(document)

@@ -236,6 +236,10 @@ impl Adapter for TestRail {
         &FACTS
     }
 
+    fn held_back_ms(&self, calls: usize) -> u64 {
+        self.api.held_back_ms(calls)
+    }
+
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
         self.choose_cases(wanted).await
     }

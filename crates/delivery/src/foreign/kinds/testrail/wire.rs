@@ -38,6 +38,10 @@ impl Api {
         Self(caller)
     }
 
+    pub(super) fn held_back_ms(&self, calls: usize) -> u64 {
+        self.0.held_back_ms(calls)
+    }
+
     /// One call, its answer as JSON.
     pub(super) async fn call(&self, call: Call) -> Result<Value, Trouble> {
         let product_s = AtomicBool::new(false);

@@ -295,6 +295,10 @@ impl Adapter for XrayCloud {
         &FACTS
     }
 
+    fn held_back_ms(&self, calls: usize) -> u64 {
+        self.session.held_back_ms(calls)
+    }
+
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
         self.rules.choose(self, wanted).await
     }

@@ -35,6 +35,10 @@ struct Token {
 }
 
 impl Session {
+    pub(super) fn held_back_ms(&self, calls: usize) -> u64 {
+        self.caller.held_back_ms(calls)
+    }
+
     pub(super) fn new(caller: Caller, client_id: String, client_secret: Secret) -> Self {
         Self { caller, client_id, client_secret, token: Mutex::new(None) }
     }
