@@ -9,7 +9,7 @@ use crate::exit::Exit;
 pub(crate) fn meaning(flag: Flag) -> &'static str {
     match flag {
         Flag::DuplicateDetected => {
-            "one outcome stands there more than once; `tallyonce audit` shows it, `repair` mends it"
+            "one outcome stands there more than once; `tallyonce audit` shows it, `repair` mends it where the product lets one"
         }
         Flag::VendorLost => "the product confirmed it, and doesn't show it",
         Flag::Orphan => "outcomes of ours are there that this ledger doesn't know; `tallyonce audit` shows them",
@@ -22,6 +22,9 @@ pub(crate) fn meaning(flag: Flag) -> &'static str {
         Flag::AcceptedNotConfirmed => "it was accepted, and not seen since",
         Flag::SuspiciousMatch => "what was found there is older than the push: a copy, or a key that was used before",
         Flag::CycleDoubled => "more than one cycle carries this round's id; the oldest is used",
+        Flag::CycleUnseen => {
+            "the round's cycle was made, and the product doesn't list it: without this ledger the next push makes another"
+        }
         Flag::Stale => "a newer attempt is there; this one was left out",
         Flag::RowsAmbiguous => {
             "several rows, or pushes, speak of a case where only one counts; a worse verdict may have been replaced"

@@ -10,7 +10,8 @@ use domain::{Ordinal, ProjectId, Status};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::product::{Bad, Product, Ways};
+use crate::product::Product;
+use crate::ways::{Bad, Ways};
 
 pub(crate) fn facts(verdict: VerdictRule, key_on_write: KeyOnWrite) -> Facts {
     let strategies: &[Strategy] = match (key_on_write, verdict) {
@@ -48,6 +49,7 @@ pub(crate) fn honest(facts: &Facts) -> Ways {
         amends: facts.repair.amend,
         deletes_cycles: facts.repair.delete_cycle,
         cycle_unique: facts.cycle_unique,
+        cycles_listed: usize::MAX,
         looks_then_writes: false,
     }
 }

@@ -11,6 +11,7 @@ mod repair;
 #[allow(dead_code, reason = "shared with the tests of adapters, which need more of it")]
 mod targets;
 mod testrail;
+mod ways;
 #[path = "../forward/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of forwarding, which let processes die")]
 mod world;

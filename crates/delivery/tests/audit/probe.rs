@@ -13,7 +13,8 @@ use domain::Status;
 use rand::SeedableRng as _;
 
 use crate::given::{comment, facts, marker, patiently};
-use crate::product::{Bad, Fault, Product};
+use crate::product::{Fault, Product};
+use crate::ways::Bad;
 
 fn cases() -> [Case; 2] {
     ["C1", "C2"].map(|id| Case { id: CaseId::new(id), title: format!("title of {id}") })
@@ -157,6 +158,17 @@ async fn where_nothing_is_kept_of_a_marker_nothing_may_be_reconciled() {
     assert!(probed.contradicts.is_empty(), "nobody said that it would: {:?}", probed.contradicts);
     assert_eq!(probed.allows, [Strategy::Container]);
     assert!(matches!(leave(Strategy::Reconcile, Some(&probed), &facts, false), Leave::Refused(_)));
+}
+
+#[tokio::test]
+async fn a_list_that_does_not_show_what_was_made_is_found_out() {
+    for strategies in [&[Strategy::Reconcile][..], &[Strategy::Container]] {
+        let facts = Facts { strategies, ..facts(VerdictRule::Appends, KeyOnWrite::None) };
+        let probed = lying(facts, |product| product.ways.cycles_listed = 0).await;
+        assert_eq!(probed.measured.twin.listed, Some(false));
+        assert!(probed.contradicts.iter().any(|word| word.starts_with("cycles:")), "{:?}", probed.contradicts);
+        assert_eq!(lying(facts, |_| {}).await.measured.twin.listed, Some(true));
+    }
 }
 
 #[tokio::test]

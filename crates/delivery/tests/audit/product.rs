@@ -13,40 +13,8 @@ use domain::Status;
 use domain::marker::Marker;
 
 use crate::given::{honest, wanted};
+use crate::ways::{Bad, Ways};
 use crate::world::World;
-
-/// What it really does.
-#[derive(Debug, Clone)]
-pub(crate) struct Ways {
-    pub(crate) verdict: VerdictRule,
-    pub(crate) key: KeyOnWrite,
-    /// Rows show, and stop showing, so much later.
-    pub(crate) lag_ms: u64,
-    /// Comments are cut to so many characters.
-    pub(crate) comment_chars: usize,
-    /// A job that takes so long.
-    pub(crate) job_ms: Option<u64>,
-    /// What happens to the good ones beside a bad entry.
-    pub(crate) bad: Bad,
-    pub(crate) deletes: bool,
-    pub(crate) amends: bool,
-    pub(crate) deletes_cycles: bool,
-    pub(crate) cycle_unique: bool,
-    /// It looks whether a row is there, and writes it later.
-    pub(crate) looks_then_writes: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bad {
-    /// Nothing is stored, and it says so.
-    RefusesAll,
-    /// The others are stored, and it says which is refused.
-    NamesIt,
-    /// The others before it are stored, and it says that all is refused.
-    StoresSomeAndRefuses,
-    /// The others are stored, and it says nothing.
-    DropsIt,
-}
 
 /// What a delete or an amendment meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,7 +221,8 @@ impl Adapter for Product {
             None => cycle.tag == wanted.tag(),
         };
         let found = |cycle: &Cycle| CycleFound { id: cycle.id.clone(), name: cycle.name.clone(), closed: cycle.closed };
-        Ok(state.cycles.iter().filter(fits).map(found).collect())
+        let listed = if wanted.given.is_some() { usize::MAX } else { self.ways.cycles_listed };
+        Ok(state.cycles.iter().filter(fits).take(listed).map(found).collect())
     }
 
     async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {

@@ -200,6 +200,22 @@ async fn whoever_made_a_cycle_looks_for_twins_once_all_is_written() {
 }
 
 #[tokio::test]
+async fn a_cycle_that_is_never_listed_is_said_and_written_into() {
+    for (looks, flags) in [(3, &[][..]), (99, &[Flag::CycleUnseen])] {
+        let (world, product, book) = site();
+        *product.blind.lock().unwrap() = looks;
+        let done = forward(&world, &product, &book, load("run:7", Some(1), names(3)), LONG_MS).await.unwrap().unwrap();
+        assert_eq!((done.all_flags().as_slice(), book.flags().as_slice()), (flags, flags), "{looks}");
+        assert_eq!((cases(&product).len(), product.cycles()), (3, 1));
+        // The ledger knows it: the next push makes no other.
+        forward(&world, &product, &book, load("run:7", Some(2), names(3)), LONG_MS).await.unwrap().unwrap();
+        assert_eq!(product.cycles(), 1);
+        *product.blind.lock().unwrap() = 0;
+        assert_eq!(sweep(&world, &product, &book).await, [], "listed by now");
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_rests_a_day_after() {
     let (world, product, book) = site();
     forward(&world, &product, &book, load("run:7", Some(1), names(3)), LONG_MS).await.unwrap().unwrap();

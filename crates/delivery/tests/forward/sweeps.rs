@@ -36,6 +36,17 @@ async fn a_container_that_was_made_twice_is_said() {
 }
 
 #[tokio::test]
+async fn a_container_that_is_never_listed_is_said() {
+    for (looks, flags) in [(4, &[][..]), (99, &[Flag::CycleUnseen])] {
+        let site = contained(6);
+        *site.product.blind.lock().unwrap() = looks;
+        let done = site.desk().forward(site.load("run:7", 1, Status::Passed), LONG_MS).await.unwrap().unwrap();
+        assert_eq!(done.all_flags(), flags, "{looks}");
+        assert!(done.is_settled() && site.each_once(), "{done:?}");
+    }
+}
+
+#[tokio::test]
 async fn only_whoever_is_alone_there_knows_that_a_container_was_forgotten() {
     for sole in [true, false] {
         let mut site = contained(2);

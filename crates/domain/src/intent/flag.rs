@@ -33,6 +33,8 @@ pub enum Flag {
     SuspiciousMatch,
     /// R3: more than one cycle carries the round's id; the oldest is used.
     CycleDoubled,
+    /// R3: the round's cycle was made, and the product doesn't list it: who has no ledger of the round makes another.
+    CycleUnseen,
     /// R4: a newer attempt of the same write is there; this one was left out.
     Stale,
     /// R10: several rows of the case are there, others' among them, where only one should count.
@@ -45,7 +47,7 @@ pub enum Flag {
 
 impl Flag {
     /// All.
-    pub const ALL: [Flag; 16] = [
+    pub const ALL: [Flag; 17] = [
         Flag::DuplicateDetected,
         Flag::VendorLost,
         Flag::Orphan,
@@ -58,6 +60,7 @@ impl Flag {
         Flag::AcceptedNotConfirmed,
         Flag::SuspiciousMatch,
         Flag::CycleDoubled,
+        Flag::CycleUnseen,
         Flag::Stale,
         Flag::RowsAmbiguous,
         Flag::Overtaken,
@@ -79,6 +82,7 @@ impl Flag {
             Flag::AcceptedNotConfirmed => "accepted-not-confirmed",
             Flag::SuspiciousMatch => "suspicious-match",
             Flag::CycleDoubled => "cycle-doubled",
+            Flag::CycleUnseen => "cycle-unseen",
             Flag::Stale => "stale",
             Flag::RowsAmbiguous => "rows-ambiguous",
             Flag::Overtaken => "overtaken",

@@ -197,7 +197,9 @@ impl Forwarder<'_> {
         hand.intent.cycle_there = None;
         self.step(hand, IntentEvent::Sent).await?;
         let made = self.found_or_made(&wanted, &mut Vec::new()).await?;
-        let cycle = self.first_there(hand, &wanted).await?.unwrap_or(made.cycle);
+        let listed = self.first_there(hand, &wanted).await?;
+        set(&mut hand.intent, Flag::CycleUnseen, listed.is_none());
+        let cycle = listed.unwrap_or(made.cycle);
         hand.intent.cycle_there = Some(cycle.to_string());
         self.book.advance(hand.turn, IntentState::Sending, &hand.intent).await?;
         hand.cycle = cycle.clone();
@@ -208,6 +210,10 @@ impl Forwarder<'_> {
                 self.step(hand, IntentEvent::Silence).await
             }
             None => {
+                if hand.intent.flags.contains(&Flag::CycleUnseen) {
+                    let listed = self.listed_with(&wanted, &cycle).await?;
+                    set(&mut hand.intent, Flag::CycleUnseen, !listed.iter().any(|found| found.id == cycle));
+                }
                 self.end(&cycle).await?;
                 hand.intent.cause = None;
                 set(&mut hand.intent, Flag::AcceptedNotConfirmed, self.lag_ms().is_some());

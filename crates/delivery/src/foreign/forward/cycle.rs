@@ -167,25 +167,42 @@ impl Forwarder<'_> {
         Ok(open.map(|cycle| cycle.id.clone()))
     }
 
+    /// All cycles of the round, once what was made can be among them: a list that is a little late is asked twice.
+    pub(super) async fn listed_with(&mut self, wanted: &CycleWanted, made: &CycleId) -> Result<Vec<CycleFound>, Halt> {
+        let adapter = self.adapter;
+        let found = self.asking(|| adapter.find_cycles(wanted)).await?;
+        if found.iter().any(|found| found.id == *made) {
+            return Ok(found);
+        }
+        match self.pause(self.between_reads_ms(), "the cycle that was made is not listed; once more").await {
+            Ok(()) => self.asking(|| adapter.find_cycles(wanted)).await,
+            // All is settled by now: that there was no time left for this is no word on it.
+            Err(Halt::Over(_)) => Ok(found),
+            Err(halt) => Err(halt),
+        }
+    }
+
     /// Who made a cycle looks again once all is written: another writer's may be shown only now. What both wrote is doubled.
+    /// One that isn't listed at all is said too: the next one who looks for it makes another.
     pub(super) async fn look_for_twins(
         &mut self,
         turn: Turn,
         wanted: &CycleWanted,
         forwarded: &mut Forwarded,
     ) -> Result<(), Halt> {
-        let adapter = self.adapter;
-        let found: Vec<CycleFound> = self.asking(|| adapter.find_cycles(wanted)).await?;
-        let ours = forwarded.cycle.clone();
-        let twins: Vec<CycleId> =
-            found.into_iter().map(|found| found.id).filter(|id| ours.as_ref() != Some(id)).collect();
-        if twins.is_empty() {
+        let Some(ours) = forwarded.cycle.clone() else { return Ok(()) };
+        let found = self.listed_with(wanted, &ours).await?;
+        let (listed, twins): (Vec<_>, Vec<_>) = found.into_iter().map(|found| found.id).partition(|id| *id == ours);
+        let unseen = listed.is_empty().then_some(Flag::CycleUnseen);
+        let doubled = (!twins.is_empty()).then_some(Flag::CycleDoubled);
+        let flags: Vec<Flag> = unseen.into_iter().chain(doubled).collect();
+        if flags.is_empty() {
             return Ok(());
         }
-        forwarded.flags.push(Flag::CycleDoubled);
+        forwarded.flags.extend(&flags);
         for intent in &mut forwarded.intents {
             let mut hand = Hand::of(turn, intent.clone())?;
-            hand.intent.flags.insert(Flag::CycleDoubled);
+            hand.intent.flags.extend(&flags);
             if self.is_readable() && self.is_there_too(&hand, &twins).await? {
                 hand.intent.flags.insert(Flag::DuplicateDetected);
             }

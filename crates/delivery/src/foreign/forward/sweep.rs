@@ -268,6 +268,9 @@ impl Forwarder<'_> {
             let found = self.asking(|| adapter.find_cycles(&wanted)).await?;
             for hand in hands.iter_mut() {
                 set(&mut hand.intent, Flag::CycleDoubled, found.len() > 1);
+                if found.iter().any(|found| found.id == *cycle) {
+                    set(&mut hand.intent, Flag::CycleUnseen, false);
+                }
             }
         }
         Ok(())

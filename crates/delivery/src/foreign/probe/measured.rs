@@ -152,6 +152,9 @@ pub struct Twin {
     pub made: bool,
     /// In the product's words, if it refused.
     pub words: Option<String>,
+    /// True if the first one is listed by now; null in probes that are older than this question.
+    #[serde(default)]
+    pub listed: Option<bool>,
 }
 
 /// A batch of a size.

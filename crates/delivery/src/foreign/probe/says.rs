@@ -97,6 +97,11 @@ pub fn contradictions(measured: &Measured, facts: &Facts) -> Vec<String> {
         against_bulk(measured),
         against_quiet(measured, facts),
         against_paging(measured),
+        (measured.twin.listed == Some(false)).then(|| {
+            "cycles: what was made is not listed, so that whoever has no ledger of a round makes another cycle: a list of \
+             several pages, or one that isn't narrowed by the tag?"
+                .to_owned()
+        }),
         (facts.cycle_unique && !says.cycle_unique)
             .then(|| "cycle_unique: a second cycle of the same name was made".to_owned()),
     ];
@@ -178,7 +183,7 @@ fn against_longest(measured: &Measured, says: &Says) -> Option<String> {
     (longest.marker != MarkerCame::Whole || !longest.end).then(|| {
         let what = if longest.marker == MarkerCame::Whole { "its end" } else { "the marker behind it" };
         format!(
-            "comment-max: of a text of {chars} characters, which it allows, {what} didn't come back: state what fits"
+            "comment-max: of a text of {chars} characters, which it allows, {what} didn't come back: make it as small as what the product keeps"
         )
     })
 }

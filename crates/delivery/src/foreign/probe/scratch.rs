@@ -14,6 +14,10 @@ use crate::foreign::trouble::Trouble;
 
 /// So often a removal is tried.
 const TRIES_MAX: u32 = 4;
+/// So often a cycle that was made is looked for.
+const LOOKS: u32 = 8;
+/// Between two looks, in milliseconds.
+const LOOK_MS: u64 = 2000;
 /// Between two tries of a removal, in milliseconds.
 const PAUSE_MS: u64 = 1000;
 
@@ -80,12 +84,22 @@ impl<'a> Scratch<'a> {
             Called::Refused(trouble) => Some(trouble.to_string()),
             Called::Unknown(what) => Some(what),
         };
-        for cycle in patience.reading(|| adapter.find_cycles(&wanted)).await? {
-            if !self.known.contains(&cycle.id) {
-                self.known.push(cycle.id);
+        let (first, mut listed) = (self.known.first().cloned(), false);
+        for look in 0..LOOKS {
+            if look > 0 {
+                patience.wait(LOOK_MS, "until the cycle that was made is listed").await?;
+            }
+            for cycle in patience.reading(|| adapter.find_cycles(&wanted)).await? {
+                listed |= first.as_ref() == Some(&cycle.id);
+                if !self.known.contains(&cycle.id) {
+                    self.known.push(cycle.id);
+                }
+            }
+            if listed {
+                break;
             }
         }
-        Ok(Twin { made: self.known.len() > 1, words })
+        Ok(Twin { made: self.known.len() > 1, words, listed: Some(listed) })
     }
 
     /// The twin, into which nothing was written.
