@@ -113,7 +113,8 @@ impl Forwarding {
             Failure::usage(
                 format!("{name}: {why}"),
                 format!(
-                    "Run `tallyonce probe {name}`, and choose a strategy that it allows; its result is {}.",
+                    "Mend what it names or choose a strategy that it allows, then run `tallyonce probe {name}` again; its \
+                     result is {}.",
                     path.display()
                 ),
             )
@@ -212,6 +213,7 @@ impl Forwarding {
         }
         object.warnings.extend(self.doubt.clone());
         let load = self.load(parcel)?;
+        object.warnings.extend(said::of_no_use(&self.target.settings, &load.outcomes));
         let items = load.outcomes.len() as u64;
         let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());

@@ -68,7 +68,7 @@ pub(crate) struct PushArgs {
 /// What every command understands that makes a push: `push` and `run`.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// Where to: sqlite:PATH, http://… or https://… [default outside CI: sqlite:tallyonce.db]
+    /// Where to: the name of a target, sqlite:PATH, http://… or https://… [default outside CI: sqlite:tallyonce.db]
     #[arg(long, value_name = "DEST", env = "TALLYONCE_TO")]
     pub to: Option<String>,
     /// The project [default: last segment of the repository's path, in lower case]

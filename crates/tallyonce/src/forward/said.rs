@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use delivery::foreign::{BookError, Forwarded, Halt, Step};
+use delivery::foreign::{BookError, Forwarded, Halt, Step, TargetSettings};
+use domain::Outcome;
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 
 use super::{Forwarding, exit_of, meaning};
@@ -23,6 +24,21 @@ pub(crate) fn warnings(target: &str, refused: &[RefusedItem], flags: &[Flag], pa
         ));
     }
     said
+}
+
+/// A mapping file of which no line fits names items in another way than they are named here.
+pub(super) fn of_no_use(settings: &TargetSettings, outcomes: &[Outcome]) -> Option<String> {
+    let (name, mapped) = (&settings.name, &settings.cases);
+    let first = outcomes.first().filter(|_| !mapped.is_empty())?;
+    let fits = outcomes.iter().any(|outcome| mapped.contains_key(&outcome.item.to_string()));
+    (!fits).then(|| {
+        format!(
+            "{name}: none of the {} lines of its mapping file names an item of this push; a line is ITEM, a tab and the case, \
+             with the item as it is written here: {}",
+            mapped.len(),
+            first.item
+        )
+    })
 }
 
 /// True if a person has to look at one of them, and none has yet.

@@ -76,6 +76,22 @@ fn what_has_no_case_is_listed_and_the_rest_is_written() {
 }
 
 #[test]
+fn a_mapping_file_of_which_no_line_fits_is_said_with_an_item_as_it_is_written() {
+    let (_stub, folder, names) = rail();
+    let text = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
+    folder.write("tallyonce.toml", &format!("{text}mapping = \"cases.tsv\"\n"));
+    let case = names[0].split(' ').next().unwrap();
+    for (suite, fits) in [("", false), ("s > ", true)] {
+        folder.write("cases.tsv", &format!("{suite}c > {}\t{case}\n", names[0]));
+        let (pushed, json) = folder.push(&[]);
+        assert_eq!(pushed.code, Some(0), "{pushed}");
+        let words = "none of the 1 lines of its mapping file names an item of this push; a line is ITEM, a tab and the case, \
+                     with the item as it is written here: s > c > C";
+        assert_eq!(json["warnings"].to_string().contains(words), !fits, "{json:#}");
+    }
+}
+
+#[test]
 fn a_stale_attempt_is_left_out_and_said() {
     let (stub, folder, names) = rail();
     let (first, _) = folder.push(&["--attempt", "2"]);

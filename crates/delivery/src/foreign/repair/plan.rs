@@ -73,7 +73,7 @@ fn how(kept: &Seen, row: &Seen, repair: Repair) -> Result<How, String> {
         return Ok(How::Delete);
     }
     if !repair.amend {
-        return Err("the product can neither delete nor change a recorded outcome: a person has to".to_owned());
+        return Err("the product can neither delete nor change a recorded outcome, so it still counts there".to_owned());
     }
     mark(kept, row)
 }

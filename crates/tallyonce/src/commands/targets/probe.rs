@@ -82,7 +82,7 @@ async fn cases(
                 let why = left_out.join("; ");
                 Failure::usage(
                     format!("{}: a probe needs two cases to write to ({why})", args.target),
-                    "Name two that nobody misses: --case ID --case ID; or set create-cases = true.",
+                    "Name two that nobody misses: --case ID --case ID; or set create-cases = true, where the product keeps cases.",
                 )
             })
         })

@@ -153,8 +153,14 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (
         let _ = writeln!(text, "ended before its end: {halted}; the same command goes on");
     }
     let mends: usize = plans.iter().map(|plan| plan.mends.len()).sum();
+    let stay: usize = plans.iter().map(|plan| plan.not_possible.len()).sum();
     let end = match record {
         Some(record) => format!("every row was recorded first in {}", record.display()),
+        None if mends == 0 && stay > 0 => {
+            "none of it can be mended there, and no row was touched; `tallyonce forwards` shows \
+             what it is part of, and --give-up ID --because WHY keeps that somebody has looked"
+                .to_owned()
+        }
         None if mends == 0 => "there is nothing to mend: no row was touched".to_owned(),
         None if apply => "no row was touched, so none was recorded".to_owned(),
         None => "nothing was changed: --apply carries this plan out".to_owned(),
