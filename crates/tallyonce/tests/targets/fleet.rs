@@ -28,7 +28,7 @@ const AT_ONCE: usize = 40;
 const AT_ONCE_LIVE: usize = 4;
 
 /// A variable for those who run this by hand.
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).and_then(|value| value.into_string().ok())
 }
 

@@ -25,6 +25,7 @@ mod probes;
 mod products;
 mod served;
 mod site;
+mod summary;
 mod told;
 mod twins;
 mod usage;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proof::spawn::Finished;
 use proof::stubs::{Ledger, RecordedRow};
@@ -192,12 +192,26 @@ pub(crate) fn table(tallies: &BTreeMap<(usize, usize, Mode), Tally>) -> String {
     text
 }
 
+/// The table between the marks of this name in its page.
+pub(crate) fn read(page: &str, mark: &str) -> String {
+    parts(page, mark)[1].clone()
+}
+
 /// Puts a table between the marks of this name in its page.
 pub(crate) fn write(page: &str, mark: &str, table: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets").join(page);
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = (&*format!("<!-- {mark} -->\n"), &*format!("<!-- /{mark} -->"));
-    let (head, rest) = page.split_once(begin).expect("the mark at which the table begins");
-    let (_, tail) = rest.split_once(end).expect("the mark at which the table ends");
-    std::fs::write(&path, format!("{head}{begin}{table}{end}{tail}")).unwrap();
+    let [head, _, tail] = parts(page, mark);
+    std::fs::write(path(page), format!("{head}{table}{tail}")).unwrap();
+}
+
+fn path(page: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/targets").join(page)
+}
+
+/// Up to the mark at which the table begins, the table, and all from the mark at which it ends.
+fn parts(page: &str, mark: &str) -> [String; 3] {
+    let text = std::fs::read_to_string(path(page)).unwrap();
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->"));
+    let (head, rest) = text.split_once(&begin).expect("the mark at which the table begins");
+    let (table, tail) = rest.split_once(&end).expect("the mark at which the table ends");
+    [format!("{head}{begin}"), table.to_owned(), format!("{end}{tail}")]
 }

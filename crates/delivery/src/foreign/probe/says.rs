@@ -183,7 +183,8 @@ fn against_longest(measured: &Measured, says: &Says) -> Option<String> {
     (longest.marker != MarkerCame::Whole || !longest.end).then(|| {
         let what = if longest.marker == MarkerCame::Whole { "its end" } else { "the marker behind it" };
         format!(
-            "comment-max: of a text of {chars} characters, which it allows, {what} didn't come back: make it as small as what the product keeps"
+            "comment-max: of a text of {chars} characters, which it allows, {what} didn't come back: make it as \
+             small as what the product keeps"
         )
     })
 }
