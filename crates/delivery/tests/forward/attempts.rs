@@ -8,8 +8,9 @@ use domain::Status::{self, Failed, Passed};
 use domain::intent::{Flag, IntentState};
 
 use crate::book::MemoryBook;
+use crate::desk::{LONG_MS, forward, sweep};
 use crate::faults::{Fault, facts};
-use crate::plain::{LONG_MS, forward, load, outcome, sweep};
+use crate::plain::{load, outcome};
 use crate::product::{Product, Stored};
 use crate::world::World;
 

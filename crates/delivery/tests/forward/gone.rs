@@ -1,24 +1,14 @@
 //! Cycles that somebody deletes or ends, and cycles of which something else is refused: the one is no reason for the other.
 
-use std::sync::Arc;
-
-use delivery::foreign::{CycleId, Halt, KeyOnWrite, Load, Strategy, VerdictRule, Visible};
+use delivery::foreign::{CycleId, Halt, Load, Strategy, Visible};
 use domain::Status::{Failed, Passed};
 use domain::intent::{Flag, IntentState};
 use domain::marker::WriteId;
 
 use crate::book::MemoryBook;
-use crate::faults::{Fault, facts};
-use crate::plain::{LONG_MS, forward, load, names, outcome};
-use crate::product::Product;
-use crate::world::World;
-
-fn site() -> (Arc<World>, Product, MemoryBook) {
-    let world = Arc::new(World::new(1));
-    let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
-    let book = MemoryBook::new(&world);
-    (world, product, book)
-}
+use crate::desk::{LONG_MS, forward, site};
+use crate::faults::Fault;
+use crate::plain::{load, names, outcome};
 
 fn attempt(number: u64) -> Load {
     let status = if number.is_multiple_of(2) { Failed } else { Passed };

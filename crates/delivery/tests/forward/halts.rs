@@ -1,36 +1,18 @@
 //! What stops one outcome, or the intents of one cycle, and nothing else; and what is not sent again.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use delivery::foreign::{
-    Adapter as _, CaseId, CycleId, Forwarder, Halt, KeyOnWrite, Strategy, TargetName, VerdictRule, Visible,
-};
-use delivery::{Clock as _, Stop};
+use delivery::Clock as _;
+use delivery::foreign::{CaseId, CycleId, Halt, KeyOnWrite, Strategy, VerdictRule, Visible};
 use domain::intent::{Flag, IntentState};
 use domain::marker::WriteId;
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
-
 use crate::book::MemoryBook;
+use crate::desk::{Desk, LONG_MS, cases, forward, site, sweep};
 use crate::faults::{Fault, facts};
-use crate::plain::{Desk, LONG_MS, each_once, forward, load, names, sweep};
+use crate::plain::{each_once, load, names};
 use crate::product::Product;
 use crate::world::World;
-
-fn site() -> (Arc<World>, Product, MemoryBook) {
-    let world = Arc::new(World::new(1));
-    let product = Product::new(&world, facts(VerdictRule::Appends, KeyOnWrite::None));
-    let book = MemoryBook::new(&world);
-    (world, product, book)
-}
-
-fn cases(product: &Product) -> Vec<String> {
-    let mut cases: Vec<String> = product.recorded().into_iter().map(|(case, _)| case.to_string()).collect();
-    cases.sort();
-    cases
-}
 
 #[tokio::test]
 async fn the_quiet_time_is_counted_from_the_last_request() {
@@ -228,30 +210,16 @@ async fn a_sweep_rests_a_day_after() {
 
 /// A person says something of the one intent of a ledger: why it is left, or that it is taken up again.
 pub(crate) async fn person(world: &Arc<World>, product: &Product, book: &MemoryBook, leaves: Option<&str>) {
-    let target = TargetName::parse("sim").unwrap();
-    let (stop, mapping) = (Stop::new(), BTreeMap::new());
-    let mut random = StdRng::seed_from_u64(1);
-    let mut forwarder = Forwarder {
-        target: &target,
-        adapter: product,
-        mapping: &mapping,
-        strategy: product.facts().default_strategy(),
-        quiet_ms: product.facts().quiet_ms,
-        sole: false,
-        book,
-        clock: &**world,
-        random: &mut random,
-        stop: &stop,
-        deadline_ms: world.now() + LONG_MS,
-        progress: &mut |_| {},
-    };
     let intent = book.intents().remove(0);
-    if let Some(why) = leaves {
-        forwarder.leave(intent, why).await.unwrap();
-        return;
-    }
-    forwarder.take_up(intent).await.unwrap();
-    forwarder.resume().await.unwrap();
+    let desk = Desk { world, product, book, sole: false };
+    let said = desk.doing(1, LONG_MS, async |forwarder| {
+        if let Some(why) = leaves {
+            return forwarder.leave(intent, why).await.map(drop);
+        }
+        forwarder.take_up(intent).await?;
+        forwarder.resume().await.map(drop)
+    });
+    said.await.unwrap();
 }
 
 #[tokio::test]

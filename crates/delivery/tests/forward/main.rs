@@ -10,6 +10,7 @@
 
 mod attempts;
 mod book;
+mod desk;
 mod faults;
 mod gone;
 mod halts;

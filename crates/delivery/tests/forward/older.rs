@@ -1,22 +1,17 @@
 //! What is open from before: it ends with the next push of its kind or by itself, and keeps no other one back.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use delivery::Stop;
-use delivery::foreign::{
-    Adapter as _, BookError, CycleId, Forwarder, Halt, KeyOnWrite, Load, Strategy, TargetName, VerdictRule,
-};
+use delivery::foreign::{BookError, CycleId, Halt, KeyOnWrite, Load, Strategy, VerdictRule};
 use domain::Status::{self, Failed, Passed};
 use domain::intent::{Flag, Intent, IntentState};
 use domain::marker::WriteId;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 
 use crate::book::MemoryBook;
+use crate::desk::{Desk, LONG_MS, sweep};
 use crate::faults::{Fault, facts};
-use crate::plain::{Desk, LONG_MS, each_once, load, names, outcome, sweep};
+use crate::plain::{each_once, load, names, outcome};
 use crate::product::Product;
 use crate::world::World;
 
@@ -67,28 +62,13 @@ impl Site {
     }
 
     async fn alone(&self, wish: Wish<'_>) -> Result<Vec<Intent>, Halt> {
-        let target = TargetName::parse("sim").unwrap();
-        let (stop, mapping) = (Stop::new(), BTreeMap::new());
-        let mut random = StdRng::seed_from_u64(self.world.below(u64::MAX));
-        let mut forwarder = Forwarder {
-            target: &target,
-            adapter: &self.product,
-            mapping: &mapping,
-            strategy: self.product.facts().default_strategy(),
-            quiet_ms: self.product.facts().quiet_ms,
-            sole: self.sole,
-            book: &self.book,
-            clock: &*self.world,
-            random: &mut random,
-            stop: &stop,
-            deadline_ms: self.world.now() + LONG_MS,
-            progress: &mut |_| {},
-        };
-        match wish {
+        let seed = self.world.below(u64::MAX);
+        let done = self.desk().doing(seed, LONG_MS, async |forwarder| match wish {
             Wish::Resume => forwarder.resume().await,
             Wish::TakeUp(intent) => forwarder.take_up(intent).await.map(|intent| vec![intent]),
             Wish::Leave(intent, why) => forwarder.leave(intent, why).await.map(|intent| vec![intent]),
-        }
+        });
+        done.await
     }
 
     fn cycle_of(&self, at: usize) -> CycleId {

@@ -1,20 +1,14 @@
 //! One fault at a time, and what must come of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use delivery::Stop;
-use delivery::foreign::{
-    Adapter as _, CaseId, CycleWanted, Forwarded, Forwarder, Halt, KeyOnWrite, Listing, Load, TargetName, VerdictRule,
-    Visible,
-};
+use delivery::foreign::{CaseId, CycleWanted, Forwarded, Halt, KeyOnWrite, Listing, Load, VerdictRule, Visible};
 use domain::intent::{Flag, Intent, IntentState};
 use domain::marker::WriteId;
 use domain::{CycleName, Ordinal, Outcome, ProjectId, PushKey, RoundId, Status};
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 
 use crate::book::MemoryBook;
+use crate::desk::{Desk, LONG_MS, forward, sweep};
 use crate::faults::{Fault, facts};
 use crate::product::Product;
 use crate::world::World;
@@ -42,88 +36,6 @@ pub(crate) fn load(key: &str, ordinal: Option<u64>, outcomes: Vec<Outcome>) -> L
         wanted,
     }
 }
-
-/// A process that forwards, with so much time.
-pub(crate) async fn forward(
-    world: &Arc<World>,
-    product: &Product,
-    book: &MemoryBook,
-    load: Load,
-    deadline_ms: u64,
-) -> Option<Result<Forwarded, Halt>> {
-    Desk { world, product, book, sole: false }.forward(load, deadline_ms).await
-}
-
-/// Where processes forward, and whether nobody else does.
-#[derive(Clone, Copy)]
-pub(crate) struct Desk<'a> {
-    pub(crate) world: &'a Arc<World>,
-    pub(crate) product: &'a Product,
-    pub(crate) book: &'a MemoryBook,
-    pub(crate) sole: bool,
-}
-
-impl Desk<'_> {
-    /// A process that forwards; `None` if it died.
-    pub(crate) async fn forward(self, load: Load, deadline_ms: u64) -> Option<Result<Forwarded, Halt>> {
-        let world = self.world;
-        world.process(self.alive(load, deadline_ms)).await
-    }
-
-    /// The same, of which nothing dies.
-    pub(crate) async fn alive(self, load: Load, deadline_ms: u64) -> Result<Forwarded, Halt> {
-        let Desk { world, product, book, sole } = self;
-        let target = TargetName::parse("sim").unwrap();
-        let (stop, mapping) = (Stop::new(), BTreeMap::new());
-        let mut random = StdRng::seed_from_u64(world.below(u64::MAX));
-        let mut forwarder = Forwarder {
-            target: &target,
-            adapter: product,
-            mapping: &mapping,
-            strategy: product.facts().default_strategy(),
-            quiet_ms: product.facts().quiet_ms,
-            sole,
-            book,
-            clock: &**world,
-            random: &mut random,
-            stop: &stop,
-            deadline_ms: world.now() + deadline_ms,
-            progress: &mut |_| {},
-        };
-        forwarder.forward(load).await
-    }
-
-    /// Everything of the ledger is looked at again; the flags that are left.
-    pub(crate) async fn sweep(self) -> Vec<Flag> {
-        self.sweep_of(self.book.intents()).await.unwrap();
-        self.book.flags()
-    }
-
-    /// The same of some of them, as somebody read them before.
-    pub(crate) async fn sweep_of(self, intents: Vec<Intent>) -> Result<Vec<Intent>, Halt> {
-        let Desk { world, product, book, sole } = self;
-        let target = TargetName::parse("sim").unwrap();
-        let (stop, mapping) = (Stop::new(), BTreeMap::new());
-        let mut random = StdRng::seed_from_u64(1);
-        let mut forwarder = Forwarder {
-            target: &target,
-            adapter: product,
-            mapping: &mapping,
-            strategy: product.facts().default_strategy(),
-            quiet_ms: product.facts().quiet_ms,
-            sole,
-            book,
-            clock: &**world,
-            random: &mut random,
-            stop: &stop,
-            deadline_ms: world.now() + LONG_MS,
-            progress: &mut |_| {},
-        };
-        forwarder.sweep(intents).await
-    }
-}
-
-pub(crate) const LONG_MS: u64 = 3_600_000;
 
 pub(crate) fn names(count: usize) -> Vec<Outcome> {
     (0..count).map(|n| outcome(&format!("case{n}"), Status::Passed)).collect()
@@ -388,8 +300,4 @@ async fn a_silent_product_is_not_sent_everything_at_once() {
     let cut = forward(&world, &product, &book, load("run:7", Some(1), names(9)), 30_000).await.unwrap();
     assert!(matches!(cut, Err(Halt::Over(_))), "{cut:?}");
     assert_eq!(product.calls.lock().unwrap().1, 2, "what became of these comes first");
-}
-
-pub(crate) async fn sweep(world: &Arc<World>, product: &Product, book: &MemoryBook) -> Vec<Flag> {
-    Desk { world, product, book, sole: false }.sweep().await
 }

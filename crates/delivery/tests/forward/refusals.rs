@@ -1,36 +1,19 @@
 //! What was refused: of one case and not of another, offered again, and never taken for the word of a whole cycle.
 
-use std::sync::Arc;
-
 use delivery::Clock as _;
 use delivery::foreign::{CaseId, Halt, KeyOnWrite, Listing, VerdictRule, Visible};
 use domain::Status::{Failed, Passed};
 use domain::intent::{Flag, IntentState};
 
-use crate::book::MemoryBook;
-use crate::faults::{Fault, facts};
-use crate::plain::{Desk, LONG_MS, forward, load, names, outcome};
-use crate::product::Product;
-use crate::world::World;
-
-fn site(verdict: VerdictRule, key: KeyOnWrite) -> (Arc<World>, Product, MemoryBook) {
-    let world = Arc::new(World::new(1));
-    let product = Product::new(&world, facts(verdict, key));
-    let book = MemoryBook::new(&world);
-    (world, product, book)
-}
-
-fn cases(product: &Product) -> Vec<String> {
-    let mut cases: Vec<String> = product.recorded().into_iter().map(|(case, _)| case.to_string()).collect();
-    cases.sort();
-    cases
-}
+use crate::desk::{Desk, LONG_MS, cases, forward, site_of};
+use crate::faults::Fault;
+use crate::plain::{load, names, outcome};
 
 #[tokio::test]
 async fn a_refused_case_of_an_item_keeps_no_other_of_it_back() {
     // The other one's call is told to wait beyond the deadline, or is lost.
     for (fault, deadline_ms) in [(Fault::Wait, 4000), (Fault::RequestLost, LONG_MS)] {
-        let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+        let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
         product.bad_cases.insert(CaseId::new("a"));
         *product.script.lock().unwrap() = vec![Fault::None, fault];
         let push = || load("run:7", Some(1), vec![outcome("a and b", Failed)]);
@@ -51,7 +34,7 @@ async fn a_refused_case_of_an_item_keeps_no_other_of_it_back() {
 
 #[tokio::test]
 async fn an_item_that_is_refused_for_each_of_its_cases_is_not_there() {
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     product.bad_cases.extend(["a", "b"].map(CaseId::new));
     let push = load("run:7", Some(1), vec![outcome("a and b", Failed)]);
     let done = forward(&world, &product, &book, push, LONG_MS).await.unwrap().unwrap();
@@ -66,7 +49,7 @@ async fn what_was_there_once_is_not_sent_again_for_a_neighbour_that_was_refused(
         (KeyOnWrite::Collapses, Listing::Cycle),
         (KeyOnWrite::Collapses, Listing::Nothing),
     ] {
-        let (world, mut product, book) = site(VerdictRule::Appends, key);
+        let (world, mut product, book) = site_of(VerdictRule::Appends, key);
         product.listing = listing;
         product.bad_cases.insert(CaseId::new("case0"));
         let push = || load("run:7", Some(1), names(3));
@@ -95,7 +78,7 @@ async fn what_was_there_once_is_not_sent_again_for_a_neighbour_that_was_refused(
 
 #[tokio::test]
 async fn what_a_person_gave_up_is_not_offered_again() {
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     product.bad_cases.insert(CaseId::new("case0"));
     let push = || load("run:7", Some(1), names(3));
     forward(&world, &product, &book, push(), LONG_MS).await.unwrap().unwrap();
@@ -107,7 +90,7 @@ async fn what_a_person_gave_up_is_not_offered_again() {
 
 #[tokio::test]
 async fn what_was_taken_and_is_not_shown_yet_is_not_sent_again_for_a_neighbour() {
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     (product.facts.visible, product.lag_ms, product.names_rows) = (Visible::Later(5000), LONG_MS, true);
     product.bad_cases.insert(CaseId::new("case0"));
     let push = || load("run:7", Some(1), names(3));
@@ -120,7 +103,7 @@ async fn what_was_taken_and_is_not_shown_yet_is_not_sent_again_for_a_neighbour()
 
 #[tokio::test]
 async fn a_refused_question_is_no_word_on_a_cycle() {
-    let (world, product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     forward(&world, &product, &book, load("run:7", Some(1), names(3)), LONG_MS).await.unwrap().unwrap();
     let desk = Desk { world: &world, product: &product, book: &book, sole: true };
     *product.refuses.lock().unwrap() = true;
@@ -133,7 +116,7 @@ async fn a_refused_question_is_no_word_on_a_cycle() {
 
 #[tokio::test]
 async fn an_attempt_that_was_refused_took_nobodys_place() {
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     let push = |number, status| load("run:7", Some(number), vec![outcome("case0", status), outcome("case1", status)]);
     forward(&world, &product, &book, push(1, Passed), LONG_MS).await.unwrap().unwrap();
     product.bad_cases.insert(CaseId::new("case0"));
@@ -150,7 +133,7 @@ async fn an_attempt_that_was_refused_took_nobodys_place() {
 
 #[tokio::test]
 async fn what_was_read_before_the_turn_is_not_written_after_it() {
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::None);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::None);
     product.bad_cases.insert(CaseId::new("case0"));
     let push = || load("run:7", Some(1), names(3));
     forward(&world, &product, &book, push(), LONG_MS).await.unwrap().unwrap();
@@ -170,7 +153,7 @@ async fn what_was_read_before_the_turn_is_not_written_after_it() {
 #[tokio::test]
 async fn a_product_that_is_away_for_some_minutes_is_nothing_that_a_person_has_to_look_at() {
     for (listing, away_ms) in [(Listing::Nothing, 30_000), (Listing::Nothing, 500_000), (Listing::Cycle, 500_000)] {
-        let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::Collapses);
+        let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::Collapses);
         product.listing = listing;
         *product.away_until_ms.lock().unwrap() = world.now() + away_ms;
         let push = || load("run:7", Some(1), names(9));
@@ -181,7 +164,7 @@ async fn a_product_that_is_away_for_some_minutes_is_nothing_that_a_person_has_to
         assert!(calls < 200, "{calls} writes in {away_ms} ms");
     }
     // One entry that is never answered is given to a person all the same.
-    let (world, mut product, book) = site(VerdictRule::Appends, KeyOnWrite::Collapses);
+    let (world, mut product, book) = site_of(VerdictRule::Appends, KeyOnWrite::Collapses);
     product.mute_cases.insert(CaseId::new("case1"));
     let done = forward(&world, &product, &book, load("run:7", Some(1), names(6)), LONG_MS).await.unwrap().unwrap();
     assert_eq!((done.intents[0].state, cases(&product).len()), (IntentState::Parked, 5));

@@ -10,8 +10,9 @@ use domain::Status;
 use domain::intent::{Flag, Intent, IntentState};
 
 use crate::book::MemoryBook;
+use crate::desk::{forward, sweep};
 use crate::faults::{Fault, facts};
-use crate::plain::{forward, load, outcome, sweep};
+use crate::plain::{load, outcome};
 use crate::product::{Product, Stored};
 use crate::windows::Window;
 use crate::world::World;

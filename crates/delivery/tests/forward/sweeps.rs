@@ -9,8 +9,9 @@ use domain::intent::{Flag, Intent, IntentState};
 use domain::marker::WriteId;
 
 use crate::book::MemoryBook;
+use crate::desk::{Desk, LONG_MS, forward, sweep};
 use crate::faults::{Fault, facts};
-use crate::plain::{Desk, LONG_MS, forward, load, names, sweep};
+use crate::plain::{load, names};
 use crate::product::{Product, Stored};
 use crate::windows::Site;
 use crate::world::World;

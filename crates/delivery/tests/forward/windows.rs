@@ -11,8 +11,9 @@ use domain::Status;
 use domain::intent::{Flag, IntentState};
 
 use crate::book::MemoryBook;
+use crate::desk::{Desk, LONG_MS};
 use crate::faults::{Fault, facts};
-use crate::plain::{Desk, LONG_MS, load, outcome};
+use crate::plain::{load, outcome};
 use crate::product::{Product, Stored};
 use crate::world::World;
 
