@@ -39,7 +39,26 @@ pub struct Patience<'a> {
     pub stop: &'a Stop,
     /// On the clock's scale: nothing is begun after it.
     pub deadline_ms: u64,
+    /// Who is told what goes on.
+    watch: Watch<'a>,
 }
+
+/// What goes on, for people who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing<'a> {
+    /// Finds this out.
+    Measures(&'static str),
+    /// Waits.
+    Waits {
+        /// So long, in milliseconds.
+        ms: u64,
+        /// What for, or what was heard last.
+        why: &'a str,
+    },
+}
+
+/// Somebody who is told.
+pub type Watch<'a> = &'a (dyn Fn(Doing<'_>) + Sync);
 
 impl fmt::Debug for Patience<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,7 +73,25 @@ pub(super) struct Tries {
     begun_ms: u64,
 }
 
+impl<'a> Patience<'a> {
+    /// Until a time on the clock's scale. Nobody is told anything.
+    pub fn new(clock: &'a dyn Clock, random: &'a mut (dyn Rng + Send), stop: &'a Stop, deadline_ms: u64) -> Self {
+        Self { clock, random, stop, deadline_ms, watch: &|_| {} }
+    }
+
+    /// The same, and somebody is told what goes on.
+    #[must_use]
+    pub fn watched(self, watch: Watch<'a>) -> Self {
+        Self { watch, ..self }
+    }
+}
+
 impl Patience<'_> {
+    /// Tells what is found out from here on.
+    pub(super) fn measures(&self, what: &'static str) {
+        (self.watch)(Doing::Measures(what));
+    }
+
     /// A new series of tries.
     pub(super) fn tries(&self) -> Tries {
         let begun_ms = self.clock.now_ms();
@@ -111,6 +148,7 @@ impl Patience<'_> {
         if ms > left_ms {
             return Err(GaveUp::Over(why.to_owned()));
         }
+        (self.watch)(Doing::Waits { ms, why });
         tokio::select! {
             () = self.stop.requested() => Err(GaveUp::Stopped(why.to_owned())),
             () = self.clock.sleep(ms) => Ok(()),

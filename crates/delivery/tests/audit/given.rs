@@ -79,6 +79,6 @@ pub(crate) async fn patiently<T>(product: &Product, work: impl AsyncFnOnce(&mut 
     let (stop, mut random) = (Stop::new(), StdRng::seed_from_u64(7));
     let clock: &dyn Clock = &*product.world;
     let deadline_ms = product.world.now() + 3_600_000;
-    let mut patience = Patience { clock, random: &mut random, stop: &stop, deadline_ms };
+    let mut patience = Patience::new(clock, &mut random, &stop, deadline_ms);
     work(&mut patience).await
 }

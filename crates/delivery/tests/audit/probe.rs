@@ -221,8 +221,7 @@ async fn an_end_before_the_end_leaves_no_cycle() {
         }
         let clock: &dyn Clock = &*slow.world;
         let deadline_ms = clock.now_ms() + 5000;
-        let mut patience =
-            delivery::foreign::patience::Patience { clock, random: &mut random, stop: &stop, deadline_ms };
+        let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, deadline_ms);
         let ended = probe(&slow, &cases(), &options, &mut patience).await;
         let Err(ProbeError::Ended { why, left }) = ended else { panic!("{ended:?}") };
         assert!(left.is_empty() && why.to_string().contains("until the first write shows"), "{why}");

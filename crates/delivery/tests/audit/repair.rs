@@ -225,8 +225,7 @@ fn repairs_can_be_sent() {
     let (product, ..) = tripled();
     let (stop, mut random) = (delivery::Stop::new(), <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1));
     let clock: &dyn delivery::Clock = &*product.world;
-    let mut patience =
-        delivery::foreign::patience::Patience { clock, random: &mut random, stop: &stop, deadline_ms: 0 };
+    let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, 0);
     let plan = Plan::default();
     let mut record = |_: &Removed| Ok(());
     sent(&apply(&product, &plan, &mut patience, &mut record));

@@ -26,7 +26,7 @@ fn given() -> (Stub<TestRail>, Arc<dyn Adapter>, [u64; 3]) {
 async fn patiently<T>(work: impl AsyncFnOnce(&mut Patience<'_>) -> T) -> T {
     let (clock, stop, mut random) = (SystemClock::new(), Stop::new(), rand::rngs::StdRng::seed_from_u64(1));
     let deadline_ms = clock.now_ms() + 300_000;
-    work(&mut Patience { clock: &clock, random: &mut random, stop: &stop, deadline_ms }).await
+    work(&mut Patience::new(&clock, &mut random, &stop, deadline_ms)).await
 }
 
 async fn audit(target: &dyn Adapter) -> Audit {

@@ -77,7 +77,7 @@ impl Forwarding {
         }
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let deadline_ms = clock.now_ms().saturating_add(u64::try_from(TRY.as_millis()).unwrap_or(u64::MAX));
-        let mut patience = Patience { clock: &clock, random: &mut random, stop, deadline_ms };
+        let mut patience = Patience::new(&clock, &mut random, stop, deadline_ms);
         for cycle in cycles {
             if let Err(why) = patience.reading(|| self.adapter.close_cycle(cycle, Closing::Complete)).await {
                 let name = &self.target.settings.name;

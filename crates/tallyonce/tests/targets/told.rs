@@ -117,6 +117,25 @@ fn a_probe_measures_the_longest_text_that_the_table_allows() {
 }
 
 #[test]
+fn a_probe_says_what_it_measures_and_how_long_it_waits() {
+    // One that is asked as often as one likes.
+    let service = ALL.iter().find(|product| product.name == "A service of your own").unwrap();
+    let site = service.stub_with(OUTCOMES).unwrap();
+    let folder = site.machine("reconcile");
+    let probe = ["probe", "there", "--json", "--no-keep", "--case", "first", "--case", "second"];
+    for quiet in [&[][..], &["--quiet"]] {
+        site.door().set_plan(Plan::on(Select::writes().nth(1), Fault::ResponseDropped));
+        let probed = folder.run(&[&probe[..], quiet].concat()).output().unwrap();
+        let object: Value = serde_json::from_str(&probed.stdout).unwrap();
+        assert_eq!(object["measured"]["lag"]["ms"], 0, "{object:#}");
+        // The target's own `quiet` is waited after a silence, not what is usual with the product.
+        for said in ["measures: what a repeat does", "measures: whether a write that is cut off", "waits 1s: "] {
+            assert_eq!(probed.stderr.contains(said), quiet.is_empty(), "{said}: {probed}");
+        }
+    }
+}
+
+#[test]
 fn a_push_into_a_file_has_no_targets_to_wait_for() {
     let (stub, folder, _) = rail();
     let args = ["push", "report.xml", "--to", "sqlite:here.db", "--project", "shop", "--cycle", "main", "--run", "7"];

@@ -61,9 +61,9 @@ async fn fill(
     options: &ProbeOptions,
     patience: &mut Patience<'_>,
 ) -> Result<(), GaveUp> {
-    let adapter = scratch.adapter;
+    let (adapter, quiet_ms, settle_ms) = (scratch.adapter, scratch.quiet_ms, place.settle_ms);
     let facts = *adapter.facts();
-    let mut bench = Bench { adapter, cycle: place.cycle.clone(), patience, settle_ms: place.settle_ms };
+    let mut bench = Bench { adapter, cycle: place.cycle.clone(), patience, settle_ms, quiet_ms };
     let counted = bench.total().await?.is_some();
     // Of a product it is known; here somebody may have guessed.
     if facts.kind == Kind::Generic && facts.marker.level <= MarkerLevel::M3 && !counted {
@@ -79,8 +79,9 @@ async fn fill(
         more.while_writing = Some(bench.list_while_writing(two).await?);
     }
     more.cut = Some(bench.cut(two, options.late_max_ms).await?);
+    patience.measures("what becomes of a write for a case that is not in the cycle, and after the cycle's end");
     let cycle = scratch.make_another(patience).await?;
-    let mut other = Bench { adapter, cycle, patience, settle_ms: place.settle_ms };
+    let mut other = Bench { adapter, cycle, patience, settle_ms, quiet_ms };
     let entry = other.entry(one, Status::Passed, "not added");
     more.not_added = Some(other.land(&entry).await?);
     other.add([one, two]).await?;
@@ -104,6 +105,7 @@ async fn fill(
 
 impl Bench<'_, '_> {
     async fn batch_of(&mut self, cases: [&Case; 2], items: usize) -> Result<Larger, GaveUp> {
+        self.patience.measures("whether larger batches are taken");
         let batch: Vec<Entry> = (0..items).map(|at| self.entry(cases[at % 2], Status::Passed, "one of many")).collect();
         let wrote = self.write(&batch).await?;
         let stored = match self.adapter.facts().verdict {
@@ -130,6 +132,7 @@ impl Bench<'_, '_> {
 
     /// Lists everything a few times while one case is written to.
     async fn list_while_writing(&mut self, case: &Case) -> Result<WhileWriting, GaveUp> {
+        self.patience.measures("what a listing shows while somebody writes");
         if self.settle_ms > 0 {
             self.patience.wait(self.settle_ms, "until the last write shows").await?;
         }
@@ -176,6 +179,7 @@ impl Bench<'_, '_> {
     /// Cuts writes off after parts of the time that one takes, and looks whether they are carried out, and when.
     async fn cut(&mut self, case: &Case, late_max_ms: u64) -> Result<Cut, GaveUp> {
         let (adapter, cycle, clock) = (self.adapter, self.cycle.clone(), self.patience.clock);
+        self.patience.measures("whether a write that is cut off is carried out later");
         let whole = [self.entry(case, Status::Passed, "not cut off")];
         self.room().await?;
         let begun_ms = clock.now_ms();

@@ -53,10 +53,11 @@ pub(super) struct Wrote {
 pub(super) async fn write(
     adapter: &dyn Adapter,
     patience: &mut Patience<'_>,
+    quiet_ms: u64,
     cycle: &CycleId,
     batch: &[Entry],
 ) -> Result<Wrote, GaveUp> {
-    let answered = called(patience, adapter.facts().quiet_ms, || adapter.write(cycle, batch)).await?;
+    let answered = called(patience, quiet_ms, || adapter.write(cycle, batch)).await?;
     let (answer, words, job) = match answered {
         Called::Done(Written { refused, job, .. }) if refused.is_empty() => (Answer::Taken, None, job),
         Called::Done(Written { refused, job, .. }) => {

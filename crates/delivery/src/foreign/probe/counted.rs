@@ -22,9 +22,11 @@ pub(super) async fn measure(
     options: &ProbeOptions,
     patience: &mut Patience<'_>,
 ) -> Result<Measured, GaveUp> {
-    let mut bench = Bench { adapter: scratch.adapter, cycle: cycle.clone(), patience, settle_ms: 0 };
+    let (adapter, quiet_ms) = (scratch.adapter, scratch.quiet_ms);
+    let mut bench = Bench { adapter, cycle: cycle.clone(), patience, settle_ms: 0, quiet_ms };
     let first = bench.entry(one, Status::Passed, "a probe");
     let (lag, marker) = bench.counted_lag(&first, options.visible_max_ms).await?;
+    bench.patience.measures("what a repeat does: the same, another outcome, and another payload under one id");
     let twice = bench.counted_repeat(&first).await?;
     let other = bench.entry(one, Status::Failed, "another outcome");
     let other_content = bench.counted_repeat(&other).await?;
@@ -65,6 +67,7 @@ impl Bench<'_, '_> {
     }
 
     async fn counted_lag(&mut self, first: &Entry, within_ms: u64) -> Result<(Lag, MarkerCame), GaveUp> {
+        self.patience.measures("how soon a write is counted");
         let wrote = self.write(std::slice::from_ref(first)).await?;
         if wrote.answer.is_refused() {
             return Err(GaveUp::Refused(format!("the first outcome is refused: {}", wrote.words.unwrap_or_default())));
@@ -104,6 +107,7 @@ impl Bench<'_, '_> {
     }
 
     async fn counted_at_once(&mut self, case: &Case, writers: usize) -> Result<AtOnce, GaveUp> {
+        self.patience.measures("what several writers of one entry at once leave");
         let before = self.all().await?;
         let entry = [self.entry(case, Status::Passed, "at once")];
         let answers = self.write_at_once(&entry, writers).await?;

@@ -133,12 +133,12 @@ pub async fn probe(
 ) -> Result<Probed, ProbeError> {
     let [first, second, ..] = cases else { return Err(ProbeError::TooFewCases(cases.len())) };
     let at = utc(patience.clock.unix_ms());
-    let mut scratch = scratch::Scratch::new(adapter, &at, patience);
+    let quiet_ms = options.quiet_ms.unwrap_or(adapter.facts().quiet_ms);
+    let mut scratch = scratch::Scratch::new(adapter, quiet_ms, &at, patience);
     let measured = steps::measure(&mut scratch, [first, second], options, patience).await;
     let left = scratch.remove(patience.clock).await;
     let measured = measured.map_err(|why| ProbeError::Ended { why, left: left.clone() })?;
-    let facts = adapter.facts();
-    let facts = &Facts { quiet_ms: options.quiet_ms.unwrap_or(facts.quiet_ms), ..*facts };
+    let facts = &Facts { quiet_ms, ..*adapter.facts() };
     let says = Says::of(&measured);
     Ok(Probed {
         format: FORMAT,

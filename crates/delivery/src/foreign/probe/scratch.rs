@@ -24,6 +24,8 @@ const PAUSE_MS: u64 = 1000;
 /// The cycles of a probe.
 pub(super) struct Scratch<'a> {
     pub(super) adapter: &'a dyn Adapter,
+    /// How long a call without an answer is waited for, in milliseconds.
+    pub(super) quiet_ms: u64,
     wanted: CycleWanted,
     /// Those of another tag.
     others: Vec<CycleWanted>,
@@ -34,10 +36,10 @@ pub(super) struct Scratch<'a> {
 
 impl<'a> Scratch<'a> {
     /// Nothing is made yet.
-    pub(super) fn new(adapter: &'a dyn Adapter, at: &str, patience: &mut Patience<'_>) -> Self {
+    pub(super) fn new(adapter: &'a dyn Adapter, quiet_ms: u64, at: &str, patience: &mut Patience<'_>) -> Self {
         let id = WriteId(patience.random.random());
         let wanted = CycleWanted { name: format!("Tallyonce probe {at}"), id, link: None, given: None };
-        Self { adapter, wanted, others: Vec::new(), known: Vec::new(), asked: false }
+        Self { adapter, quiet_ms, wanted, others: Vec::new(), known: Vec::new(), asked: false }
     }
 
     /// Makes the cycle.
@@ -56,7 +58,7 @@ impl<'a> Scratch<'a> {
     async fn make_one(&mut self, wanted: CycleWanted, patience: &mut Patience<'_>) -> Result<CycleId, GaveUp> {
         self.asked = true;
         let adapter = self.adapter;
-        match called(patience, adapter.facts().quiet_ms, || adapter.create_cycle(&wanted)).await? {
+        match called(patience, self.quiet_ms, || adapter.create_cycle(&wanted)).await? {
             Called::Done(cycle) => {
                 self.known.push(cycle.clone());
                 Ok(cycle)
@@ -73,8 +75,9 @@ impl<'a> Scratch<'a> {
 
     /// Makes it once more.
     pub(super) async fn make_a_twin(&mut self, patience: &mut Patience<'_>) -> Result<Twin, GaveUp> {
+        patience.measures("what a cycle that is made twice becomes, and whether it is listed");
         let (adapter, wanted) = (self.adapter, self.wanted.clone());
-        let words = match called(patience, adapter.facts().quiet_ms, || adapter.create_cycle(&wanted)).await? {
+        let words = match called(patience, self.quiet_ms, || adapter.create_cycle(&wanted)).await? {
             Called::Done(cycle) => {
                 if !self.known.contains(&cycle) {
                     self.known.push(cycle);

@@ -40,6 +40,8 @@ pub(super) struct Bench<'a, 'p> {
     pub(super) patience: &'a mut Patience<'p>,
     /// How long it takes until a write shows.
     pub(super) settle_ms: u64,
+    /// How long a call without an answer is waited for, in milliseconds.
+    pub(super) quiet_ms: u64,
 }
 
 /// Measures everything, with one writer but where it says otherwise.
@@ -50,13 +52,15 @@ pub(super) async fn measure(
     patience: &mut Patience<'_>,
 ) -> Result<Measured, GaveUp> {
     let cycle = scratch.make(patience).await?;
-    let mut bench = Bench { adapter: scratch.adapter, cycle: cycle.clone(), patience, settle_ms: 0 };
+    let (adapter, quiet_ms) = (scratch.adapter, scratch.quiet_ms);
+    let mut bench = Bench { adapter, cycle: cycle.clone(), patience, settle_ms: 0, quiet_ms };
     bench.add([one, two]).await?;
     if bench.total().await?.is_some() {
         return counted::measure(scratch, cycle, [one, two], options, patience).await;
     }
     let first = bench.entry(one, Status::Passed, "a probe");
     let (lag, marker) = bench.lag(&first, options.visible_max_ms).await?;
+    bench.patience.measures("what a repeat does: the same, another outcome, and another payload under one id");
     let twice = bench.repeat(&first).await?;
     let other = bench.entry(one, Status::Failed, "another outcome");
     let other_content = bench.repeat(&other).await?;
@@ -72,7 +76,7 @@ pub(super) async fn measure(
     let settle_ms = bench.settle_ms;
     let twin = scratch.make_a_twin(patience).await?;
     let added = match scratch.empty() {
-        Some(cycle) => places::added_at_once(scratch.adapter, &cycle, &late, options.writers, patience).await?,
+        Some(cycle) => places::added_at_once(scratch, &cycle, &late, options.writers, patience).await?,
         None => None,
     };
     let place = Place { cycle, settle_ms, first };
@@ -119,7 +123,7 @@ impl Bench<'_, '_> {
     pub(super) async fn add(&mut self, cases: [&Case; 2]) -> Result<(), GaveUp> {
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
         let ids = cases.map(|case| case.id.clone());
-        let refused = match called(self.patience, adapter.facts().quiet_ms, || adapter.add_cases(&cycle, &ids)).await? {
+        let refused = match called(self.patience, self.quiet_ms, || adapter.add_cases(&cycle, &ids)).await? {
             Called::Done(refused) => refused,
             Called::Refused(trouble) => return Err(GaveUp::Refused(trouble.to_string())),
             // Adding is repeated by nature: what is in the cycle stays as it is.
@@ -133,7 +137,7 @@ impl Bench<'_, '_> {
 
     pub(super) async fn write(&mut self, batch: &[Entry]) -> Result<Wrote, GaveUp> {
         let cycle = self.cycle.clone();
-        call::write(self.adapter, self.patience, &cycle, batch).await
+        call::write(self.adapter, self.patience, self.quiet_ms, &cycle, batch).await
     }
 
     /// How many outcomes are there, on a product that only counts.
@@ -159,6 +163,7 @@ impl Bench<'_, '_> {
     }
 
     async fn lag(&mut self, first: &Entry, within_ms: u64) -> Result<(Lag, MarkerCame), GaveUp> {
+        self.patience.measures("how soon a write shows, and what becomes of its marker");
         let wrote = self.write(std::slice::from_ref(first)).await?;
         if wrote.answer.is_refused() {
             let words = wrote.words.unwrap_or_default();
@@ -219,6 +224,7 @@ impl Bench<'_, '_> {
     }
 
     async fn at_once(&mut self, case: &Case, writers: usize) -> Result<AtOnce, GaveUp> {
+        self.patience.measures("what several writers of one entry at once leave");
         let before = self.settled(&case.id).await?;
         let entry = [self.entry(case, Status::Passed, "at once")];
         let answers = self.write_at_once(&entry, writers).await?;
@@ -253,12 +259,13 @@ impl Bench<'_, '_> {
             call::look_after(adapter, self.patience, &job).await?;
         }
         if silent {
-            self.patience.wait(adapter.facts().quiet_ms, "until a write without an answer is carried out").await?;
+            self.patience.wait(self.quiet_ms, "until a write without an answer is carried out").await?;
         }
         Ok(tally)
     }
 
     async fn text(&mut self, case: &Case) -> Result<Option<Text>, GaveUp> {
+        self.patience.measures("what becomes of a long text");
         let head = format!("{MARKUP}\n{LINES}\n{BEYOND_ASCII}\n");
         let filler = TEXT_CHARS.saturating_sub(head.chars().count() + END.len() + 1);
         let message = format!("{head}{} {END}", "x".repeat(filler));
@@ -276,6 +283,7 @@ impl Bench<'_, '_> {
 
     /// A text of so many characters, room for the marker left.
     pub(super) async fn longest(&mut self, case: &Case, chars: usize) -> Result<Longest, GaveUp> {
+        self.patience.measures("whether the longest text that is allowed comes whole");
         let filler = chars.saturating_sub(END.len() + 1 + Marker::CHARS_MAX + 2);
         let (answer, text, marker) = self.read_back(case, &format!("{} {END}", "x".repeat(filler))).await?;
         Ok(Longest { chars, answer, marker, end: text.contains(END) })
@@ -302,6 +310,7 @@ impl Bench<'_, '_> {
             return Ok(None);
         }
         let bad = Case { id: absent.clone(), title: "no such case".to_owned() };
+        self.patience.measures("what a batch does of which one entry is bad");
         let [one, two] = cases.map(|case| self.entry(case, Status::Skipped, "beside a bad entry"));
         let bad = self.entry(&bad, Status::Skipped, "for a case that doesn't exist");
         let mut before = Vec::new();
@@ -325,13 +334,14 @@ impl Bench<'_, '_> {
     }
 
     async fn amend(&mut self, case: &Case) -> Result<Deed, GaveUp> {
+        self.patience.measures("whether a row can be changed");
         let rows = self.settled(&case.id).await?;
         // On a product that changes the newest row alone, that one is tried.
         let Some(row) = newest(&rows) else { return Ok(Deed::NotTried) };
         let status = if row.status == RowStatus::Is(Status::Passed) { Status::Failed } else { Status::Passed };
         let entry = self.entry(case, status, "amended");
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
-        match called(self.patience, adapter.facts().quiet_ms, || adapter.amend(&cycle, &row.id, &entry)).await? {
+        match called(self.patience, self.quiet_ms, || adapter.amend(&cycle, &row.id, &entry)).await? {
             Called::Refused(trouble) => return Ok(Deed::Refused { words: trouble.to_string() }),
             Called::Done(()) | Called::Unknown(_) => {}
         }
@@ -341,10 +351,11 @@ impl Bench<'_, '_> {
     }
 
     async fn delete(&mut self, case: &Case) -> Result<Deed, GaveUp> {
+        self.patience.measures("whether a row can be deleted");
         let rows = self.settled(&case.id).await?;
         let Some(row) = newest(&rows) else { return Ok(Deed::NotTried) };
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
-        match called(self.patience, adapter.facts().quiet_ms, || adapter.delete(&cycle, &row.id)).await? {
+        match called(self.patience, self.quiet_ms, || adapter.delete(&cycle, &row.id)).await? {
             Called::Refused(trouble) => return Ok(Deed::Refused { words: trouble.to_string() }),
             Called::Done(()) | Called::Unknown(_) => {}
         }

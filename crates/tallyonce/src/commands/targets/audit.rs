@@ -9,7 +9,7 @@ use delivery::foreign::patience::{GaveUp, Patience};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, There, cycles_there, gave_up, given, patience};
+use super::{Desk, There, cycles_there, gave_up, given, patience, told};
 use crate::cli::{AuditArgs, AuditFormat, ThereArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -52,7 +52,8 @@ pub(crate) async fn audit(args: AuditArgs, desk: Desk<'_>) -> Result<Exit, Failu
 /// One audit for each cycle there.
 pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'_>) -> Result<Vec<Audit>, Failure> {
     let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
-    let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE));
+    let watch = told(desk.output);
+    let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE), &watch);
     let mut options = AuditOptions::new(forwarding.adapter().facts().verdict);
     if let Some(window) = args.window {
         options.window_ms = millis(window);

@@ -13,7 +13,7 @@ use domain::{CycleName, ProjectId, RoundId, RunId};
 use rand::rngs::StdRng;
 use store::{IntentQuery, WaitingQuery};
 
-use super::{Desk, gave_up, patience};
+use super::{Desk, gave_up, patience, told};
 use crate::courier;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -45,7 +45,8 @@ pub(crate) async fn close(there: RoundThere, desk: Desk<'_>) -> Result<Exit, Fai
     let adapter = forwarding.adapter();
     let wanted = there.wanted(&forwarding, &desk).await?;
     let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
-    let mut patience = patience(&clock, &mut random, &desk.stop, DEADLINE);
+    let watch = told(desk.output);
+    let mut patience = patience(&clock, &mut random, &desk.stop, DEADLINE, &watch);
     let found = there.found(&forwarding, &wanted, &mut patience).await?;
     let mut text = String::new();
     for CycleFound { id, name, closed } in found {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
 
-use delivery::foreign::patience::{GaveUp, Patience};
+use delivery::foreign::patience::{Doing, GaveUp, Patience, Watch};
 use delivery::foreign::{CycleId, CycleWanted};
 use delivery::{Clock as _, Stop, SystemClock};
 use domain::ci::Env;
@@ -27,7 +27,7 @@ use crate::cli::ThereArgs;
 use crate::failure::Failure;
 use crate::forward::Forwarding;
 use crate::output::Output;
-use crate::settings::{ConfigFile, ConnectionSettings};
+use crate::settings::{ConfigFile, ConnectionSettings, duration};
 
 pub(crate) use audit::audit;
 pub(crate) use close::{RoundThere, close};
@@ -66,9 +66,29 @@ impl Desk<'_> {
 }
 
 /// A wait for answers, until the deadline, counted from now.
-fn patience<'a>(clock: &'a SystemClock, random: &'a mut StdRng, stop: &'a Stop, deadline: Duration) -> Patience<'a> {
+fn patience<'a>(
+    clock: &'a SystemClock,
+    random: &'a mut StdRng,
+    stop: &'a Stop,
+    deadline: Duration,
+    watch: Watch<'a>,
+) -> Patience<'a> {
     let deadline_ms = clock.now_ms().saturating_add(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX));
-    Patience { clock, random, stop, deadline_ms }
+    Patience::new(clock, random, stop, deadline_ms).watched(watch)
+}
+
+/// A wait that people are told of, in milliseconds.
+const LONG_MS: u64 = 1000;
+
+/// Says what goes on, a line for each.
+fn told(output: Output) -> impl Fn(Doing<'_>) + Sync {
+    move |doing| match doing {
+        Doing::Measures(what) => output.note(&format!("measures: {what}")),
+        Doing::Waits { ms, why } if ms >= LONG_MS => {
+            output.note(&format!("waits {}: {why}", duration::show(Duration::from_millis(ms))));
+        }
+        Doing::Waits { .. } => {}
+    }
 }
 
 /// A cycle there, with what the ledger knows of it.

@@ -11,7 +11,7 @@ use domain::ItemName;
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, gave_up, patience};
+use super::{Desk, gave_up, patience, told};
 use crate::cli::ProbeArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -34,7 +34,8 @@ struct ProbeObject<'a> {
 pub(crate) async fn probe(args: ProbeArgs, desk: Desk<'_>) -> Result<Exit, Failure> {
     let forwarding = desk.open(&args.target)?;
     let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
-    let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE));
+    let watch = told(desk.output);
+    let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE), &watch);
     let cases = cases(&args, &forwarding, &mut patience).await?;
     let quiet_ms = forwarding.quiet_ms();
     let options = ProbeOptions {

@@ -11,7 +11,7 @@ use delivery::foreign::repair::{self, Applied, Becoming, Done, How, Mend, Plan, 
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, audit, patience};
+use super::{Desk, audit, patience, told};
 use crate::cli::RepairArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -54,7 +54,8 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
             Ok(())
         };
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
-        let mut patience = patience(&clock, &mut random, &desk.stop, args.there.deadline.unwrap_or(DEADLINE));
+        let watch = told(desk.output);
+        let mut patience = patience(&clock, &mut random, &desk.stop, args.there.deadline.unwrap_or(DEADLINE), &watch);
         for plan in &plans {
             let done = repair::apply(forwarding.adapter(), plan, &mut patience, &mut keep).await;
             let halted = done.halted.is_some();
