@@ -116,8 +116,8 @@ pub struct PushLoad {
     pub ordinal: Option<Ordinal>,
     /// Where people find the run.
     pub run_url: Option<String>,
-    /// Every item once, rising by hash: the verdict that counts, and earlier executions as attempts; texts as far as they
-    /// go on ([`Outcome::for_forwarding`]).
+    /// Every item once, rising by hash: the execution that counts, as its own report told it, so that an item that did the
+    /// same again says the same; texts as far as they go on ([`Outcome::for_forwarding`]).
     pub outcomes: Vec<Outcome>,
 }
 

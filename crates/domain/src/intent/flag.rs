@@ -35,11 +35,12 @@ pub enum Flag {
     CycleDoubled,
     /// R3: the round's cycle was made, and the product doesn't list it: who has no ledger of the round makes another.
     CycleUnseen,
-    /// R4: a newer attempt of the same write is there; this one was left out.
+    /// R4: a newer attempt of the same write is there, or its outcomes go to other cases now; this one was left out.
     Stale,
     /// R10: several rows of the case are there, others' among them, where only one should count.
     RowsAmbiguous,
-    /// R4: what is shown is not what the newest attempt said: an older write, or a person, came after it.
+    /// R4: what is shown is not what the newest attempt said: an older write, or a person, came after it, or of two attempts
+    /// nobody can tell which is the newer.
     Overtaken,
     /// A person has looked, and said that it stays as it is.
     GivenUp,

@@ -52,6 +52,16 @@ async fn what_counts_now_goes_on_in_the_order_of_attempts() {
     let rows = rail.stub.ledger();
     let of_item = rows.items().iter().find(|(name, _)| name.ends_with(&item)).map(|(_, rows)| rows.clone()).unwrap();
     assert_eq!(of_item.last().unwrap().status, "1", "the second attempt counts: {of_item:#?}");
+    assert_eq!(rows.count(), CASES + 1);
+    // All of it again, of which one item says something else: the others stand there already.
+    let all = crate::site::report(&rail.names, 1);
+    let path = path.replace("attempt=2", "attempt=3");
+    let request = crate::http::Request::post(&path, all).header("Content-Type", "application/xml");
+    let revised = request.header("Idempotency-Key", "k1").send(served.address).await;
+    assert_eq!(revised.status, 201, "{}", revised.text());
+    let forward = served.settled("k1").await["forwards"][0].clone();
+    assert_eq!(forward["revision"], 3, "{forward:#}");
+    assert_eq!(rail.stub.ledger().count(), CASES + 2, "{:#?}", rail.stub.ledger());
     served.stop().await;
 }
 

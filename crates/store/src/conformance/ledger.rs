@@ -153,6 +153,7 @@ pub async fn a_step_leaves_what_was_planned(make: Make<'_>) {
     let step = Intent {
         state: IntentState::Parked,
         sends: 4,
+        planned_ms: AT_MS + 7,
         changed_ms: AT_MS + 9,
         sent_ms: Some(AT_MS + 8),
         seen_ms: Some(AT_MS + 9),
@@ -162,9 +163,9 @@ pub async fn a_step_leaves_what_was_planned(make: Make<'_>) {
         refused: vec![RefusedItem::new("a", "no such case")],
         ..intent(0)
     };
-    let otherwise = Intent { number: 5, cases: 9, planned_ms: 1, body: b"other".to_vec(), ..step.clone() };
+    let otherwise = Intent { number: 5, cases: 9, body: b"other".to_vec(), ..step.clone() };
     assert_eq!(advance(&store, turn, IntentState::Planned, &otherwise).await, Advanced::Done);
-    assert_eq!(all(&store).await, [step.clone(), intent(1)]);
+    assert_eq!(all(&store).await, [intent(1), step.clone()], "by when it was planned last");
     // What is not so any more goes.
     let cleared = Intent { state: IntentState::Unknown, ..intent(0) };
     assert_eq!(advance(&store, turn, IntentState::Parked, &cleared).await, Advanced::Done);

@@ -79,9 +79,10 @@ fn outcome(push: &Recording, item: ItemHash) -> Option<Outcome> {
     Some(last)
 }
 
-/// All that counts of a push, by itself.
+/// The execution that counts of everything in a push, by itself.
 pub(super) fn outcomes(push: &Recording) -> Vec<Outcome> {
-    push.current().hashes.into_iter().filter_map(|item| outcome(push, item)).collect()
+    let last = |item: ItemHash| push.outcome(executions(push, item).pop()?, item).cloned();
+    push.current().hashes.into_iter().filter_map(last).collect()
 }
 
 fn report(item: ItemHash, variant: &Variant, winner: &Winner<'_>) -> Option<ItemReport> {

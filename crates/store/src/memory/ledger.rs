@@ -55,9 +55,8 @@ impl Kept {
         if intent.state != from {
             self.sweeps.insert(intent.id, (intent.changed_ms, 0));
         }
-        let Intent { state, sends, changed_ms, sent_ms, seen_ms, cycle_there, flags, cause, refused, .. } = intent;
-        let known = kept.clone();
-        *kept = Intent { state, sends, changed_ms, sent_ms, seen_ms, cycle_there, flags, cause, refused, ..known };
+        let Intent { id, target, project, cycle, round, key, number, cases, body, .. } = kept.clone();
+        *kept = Intent { id, target, project, cycle, round, key, number, cases, body, ..intent };
         Advanced::Done
     }
 

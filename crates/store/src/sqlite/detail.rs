@@ -60,7 +60,31 @@ fn report(push: &LoadedPush, held: &Held, outcome: Outcome) -> ItemReport {
 }
 
 /// What these items (rising hashes) did in a push: the execution that counts, and every earlier one as an attempt.
-pub(super) fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
+fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
+    let composed = |(mut last, earlier): (Outcome, Vec<Outcome>)| {
+        let mut attempts = Vec::new();
+        for outcome in earlier {
+            let itself = outcome.as_attempt();
+            attempts.extend(outcome.attempts);
+            attempts.push(itself);
+        }
+        last.prepend_attempts(attempts);
+        last
+    };
+    Ok(executions(snap, push, hashes)?.into_iter().map(composed).collect())
+}
+
+/// The execution of each of these items (rising hashes) that counts in a push, as its own report told it.
+pub(super) fn counting(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) -> Result<Vec<Outcome>, StoreError> {
+    Ok(executions(snap, push, hashes)?.into_iter().map(|(last, _)| last).collect())
+}
+
+/// Each item's execution that counts, and the earlier ones, oldest first.
+fn executions(
+    snap: &Snap<'_>,
+    push: &LoadedPush,
+    hashes: &[ItemHash],
+) -> Result<Vec<(Outcome, Vec<Outcome>)>, StoreError> {
     let mut executions: Vec<BTreeMap<u32, Outcome>> = vec![BTreeMap::new(); hashes.len()];
     for revision in push.revisions.iter().filter(|r| !r.is_promotion()) {
         let number = revision.number();
@@ -72,15 +96,9 @@ pub(super) fn outcomes(snap: &Snap<'_>, push: &LoadedPush, hashes: &[ItemHash]) 
     }
     let compose = |(hash, mut of): (&ItemHash, BTreeMap<u32, Outcome>)| {
         let line = line(&push.revisions, |revision| of.contains_key(&revision));
-        let (last, earlier) = line.split_last().ok_or_else(|| broken(format!("item {hash} counts without content")))?;
-        let mut attempts = Vec::new();
-        for outcome in earlier.iter().filter_map(|revision| of.get(revision)) {
-            attempts.extend(outcome.attempts.iter().cloned());
-            attempts.push(outcome.as_attempt());
-        }
-        let mut outcome = of.remove(last).ok_or_else(|| broken(format!("item {hash} lost its content")))?;
-        outcome.prepend_attempts(attempts);
-        Ok(outcome)
+        let mut ran: Vec<Outcome> = line.iter().filter_map(|revision| of.remove(revision)).collect();
+        let last = ran.pop().ok_or_else(|| broken(format!("item {hash} counts without content")))?;
+        Ok((last, ran))
     };
     hashes.iter().zip(executions).map(compose).collect()
 }

@@ -188,7 +188,7 @@ fn push_load(snap: &Snap<'_>, name: &ProjectId, uid: PushId) -> Result<PushLoad,
     let mut outcomes = Vec::new();
     for part in Part::of(n, WHOLE_OUTCOMES) {
         let view = fold(snap, project, &push.revisions, part)?;
-        let whole = detail::outcomes(snap, &push, &view.hashes)?;
+        let whole = detail::counting(snap, &push, &view.hashes)?;
         // Part by part, so that of texts no more than a part's is ever whole in memory.
         outcomes.extend(whole.into_iter().map(Outcome::for_forwarding));
     }

@@ -140,7 +140,7 @@ fn advance(tx: Tx<'_>, turn: u64, from: IntentState, intent: &Intent) -> Result<
         return Ok(Advanced::Elsewhere(kept));
     }
     let sql = "UPDATE intent SET state = ?2, sends = ?3, changed_ms = ?4, sent_ms = ?5, seen_ms = ?6, cycle_there = ?7,
-               flags = ?8, cause = ?9, refused = ?10, settled_ms = CASE state WHEN ?2 THEN settled_ms ELSE ?4 END,
+               flags = ?8, cause = ?9, refused = ?10, planned_ms = ?11, settled_ms = CASE state WHEN ?2 THEN settled_ms ELSE ?4 END,
                swept = CASE state WHEN ?2 THEN swept ELSE 0 END WHERE uid = ?1";
     tx.step("update-intent", sql)?.run(params![
         uid(intent.id),
@@ -153,6 +153,7 @@ fn advance(tx: Tx<'_>, turn: u64, from: IntentState, intent: &Intent) -> Result<
         to_json(&intent.flags)?,
         intent.cause,
         to_json(&intent.refused)?,
+        intent.planned_ms as i64,
     ])?;
     Ok(Advanced::Done)
 }
