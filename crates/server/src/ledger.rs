@@ -62,11 +62,12 @@ pub(crate) fn broken(error: &StoreError) -> BookError {
 }
 
 /// What a ledger is asked for.
-fn query(target: &TargetName, of: Of<'_>) -> IntentQuery {
+fn query(target: &TargetName, of: Option<Of<'_>>) -> IntentQuery {
     let all = IntentQuery { target: Some(target.to_string()), ..IntentQuery::default() };
     match of {
-        Of::Push(project, key) => IntentQuery { project: Some(project.clone()), key: Some(key.clone()), ..all },
-        Of::Cycle(cycle) => IntentQuery { cycle_there: Some(cycle.to_string()), ..all },
+        None => all,
+        Some(Of::Push(project, key)) => IntentQuery { project: Some(project.clone()), key: Some(key.clone()), ..all },
+        Some(Of::Cycle(cycle)) => IntentQuery { cycle_there: Some(cycle.to_string()), ..all },
     }
 }
 
@@ -91,14 +92,14 @@ impl Book for StoreBook {
         planned.ok_or(BookError::Fenced)
     }
 
-    async fn unsettled(&self, target: &TargetName) -> Result<Vec<Intent>, BookError> {
+    async fn unsettled(&self, target: &TargetName, of: Option<Of<'_>>) -> Result<Vec<Intent>, BookError> {
         let states = IntentState::ALL.into_iter().filter(|state| !state.is_settled()).collect();
-        let query = IntentQuery { target: Some(target.to_string()), states, ..IntentQuery::default() };
+        let query = IntentQuery { states, ..query(target, of) };
         self.ledger.intents(query).await.map_err(|error| broken(&error))
     }
 
     async fn known(&self, target: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError> {
-        self.ledger.intents(query(target, of)).await.map_err(|error| broken(&error))
+        self.ledger.intents(query(target, Some(of))).await.map_err(|error| broken(&error))
     }
 
     async fn advance(&self, turn: Turn, from: IntentState, intent: &Intent) -> Result<(), BookError> {
@@ -143,7 +144,7 @@ mod tests {
         let planned = vec![
             Intent { cycle_there: Some("7".to_owned()), ..intent(0) },
             Intent { cycle_there: Some("8".to_owned()), ..intent(1) },
-            Intent { cycle_there: Some("7".to_owned()), key: other.clone(), ..intent(2) },
+            Intent { cycle_there: Some("7".to_owned()), key: other.clone(), state: IntentState::Acked, ..intent(2) },
         ];
         store.plan_intents("there", turn, planned).await.unwrap().unwrap();
         let book = StoreBook::new(store, PathBuf::from("nowhere"));
@@ -154,6 +155,9 @@ mod tests {
         {
             let known = book.known(&target, of).await.unwrap();
             assert_eq!(known.iter().map(|intent| intent.number).collect::<Vec<_>>(), numbers, "{of:?}");
+            let open = book.unsettled(&target, Some(of)).await.unwrap();
+            let open: Vec<u32> = open.iter().map(|intent| intent.number).collect();
+            assert_eq!(open, numbers.into_iter().filter(|number| *number != 2).collect::<Vec<_>>(), "{of:?}");
         }
         let elsewhere = TargetName::parse("elsewhere").unwrap();
         assert_eq!(book.known(&elsewhere, Of::Cycle(&cycle)).await.unwrap(), []);

@@ -1,7 +1,7 @@
 //! A ledger in memory that survives the processes that use it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -29,11 +29,13 @@ pub(crate) struct MemoryBook {
     pub(crate) world: Arc<World>,
     /// Somebody else may have the turn by now.
     pub(crate) is_over: Arc<AtomicBool>,
+    /// How many open intents were read whole.
+    pub(crate) read: Arc<AtomicUsize>,
 }
 
 impl MemoryBook {
     pub(crate) fn new(world: &Arc<World>) -> Self {
-        Self { pages: Arc::default(), world: Arc::clone(world), is_over: Arc::default() }
+        Self { pages: Arc::default(), world: Arc::clone(world), is_over: Arc::default(), read: Arc::default() }
     }
 
     /// What a dead process held is free.
@@ -75,6 +77,13 @@ impl MemoryBook {
     }
 }
 
+fn is_of(intent: &Intent, of: Of<'_>) -> bool {
+    match of {
+        Of::Push(project, key) => intent.project == *project && intent.key == *key,
+        Of::Cycle(cycle) => intent.cycle_there.as_deref() == Some(cycle.as_str()),
+    }
+}
+
 #[async_trait]
 impl Book for MemoryBook {
     async fn take_turn(&self, _: &TargetName) -> Result<Option<Turn>, BookError> {
@@ -111,17 +120,15 @@ impl Book for MemoryBook {
         Ok(kept)
     }
 
-    async fn unsettled(&self, _: &TargetName) -> Result<Vec<Intent>, BookError> {
-        Ok(self.intents().into_iter().filter(|intent| !intent.state.is_settled()).collect())
+    async fn unsettled(&self, _: &TargetName, of: Option<Of<'_>>) -> Result<Vec<Intent>, BookError> {
+        let mut open = self.intents();
+        open.retain(|intent| !intent.state.is_settled() && of.is_none_or(|of| is_of(intent, of)));
+        self.read.fetch_add(open.len(), Ordering::Relaxed);
+        Ok(open)
     }
 
     async fn known(&self, _: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError> {
-        let mut known = self.intents();
-        known.retain(|intent| match of {
-            Of::Push(project, key) => intent.project == *project && intent.key == *key,
-            Of::Cycle(cycle) => intent.cycle_there.as_deref() == Some(cycle.as_str()),
-        });
-        Ok(known)
+        Ok(self.intents().into_iter().filter(|intent| is_of(intent, of)).collect())
     }
 
     async fn advance(&self, turn: Turn, from: IntentState, intent: &Intent) -> Result<(), BookError> {

@@ -8,6 +8,7 @@
     reason = "helpers of tests may panic and print, and hold a whole world"
 )]
 
+mod again;
 mod attempts;
 mod book;
 mod desk;

@@ -82,6 +82,10 @@ pub(crate) struct Product {
     pub(crate) silent_cases: Mutex<usize>,
     pub(crate) asked_for_cases: Mutex<Vec<u64>>,
     pub(crate) met: Mutex<BTreeMap<Fault, u64>>,
+    /// Cases that items of other names belong to.
+    pub(crate) aliases: Mutex<BTreeMap<&'static str, &'static str>>,
+    /// How long a reading takes, and a write.
+    pub(crate) takes_ms: (u64, u64),
 }
 
 impl Product {
@@ -113,6 +117,8 @@ impl Product {
             silent_cases: Mutex::new(0),
             asked_for_cases: Mutex::default(),
             met: Mutex::default(),
+            aliases: Mutex::default(),
+            takes_ms: (0, 0),
         }
     }
 
@@ -202,7 +208,10 @@ impl Adapter for Product {
             "unmatched" => CaseChoice::Unmatched { why: "no case is named so".to_owned() },
             name => CaseChoice::of(name.split(" and ").map(|case| match case {
                 "gone" => CaseChoice::Unmatched { why: "that case is gone".to_owned() },
-                case => CaseChoice::Known(Case { id: CaseId::new(case), title: case.to_owned() }),
+                case => {
+                    let id = self.aliases.lock().unwrap().get(case).copied().unwrap_or(case);
+                    CaseChoice::Known(Case { id: CaseId::new(id), title: case.to_owned() })
+                }
             })),
         };
         Ok(wanted.iter().map(choice).collect())
@@ -282,6 +291,7 @@ impl Adapter for Product {
         }
         self.if_there(cycle)?;
         self.calls.lock().unwrap().0 += 1;
+        self.takes(self.takes_ms.0).await;
         if self.mute_cycles.lock().unwrap().contains(cycle) {
             return Err(unknown());
         }
@@ -313,6 +323,7 @@ impl Adapter for Product {
     async fn write(&self, cycle: &CycleId, batch: &[Entry]) -> Result<Written, Trouble> {
         assert!(batch.len() <= self.facts.bulk.items_max && !batch.is_empty());
         self.world.may_die().await;
+        self.takes(self.takes_ms.1).await;
         self.due();
         self.if_there(cycle)?;
         if self.ended.lock().unwrap().contains(cycle) {

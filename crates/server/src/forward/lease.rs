@@ -159,8 +159,8 @@ impl Book for LeaseBook {
         self.kept.plan(turn, intents).await
     }
 
-    async fn unsettled(&self, target: &TargetName) -> Result<Vec<Intent>, BookError> {
-        self.kept.unsettled(target).await
+    async fn unsettled(&self, target: &TargetName, of: Option<Of<'_>>) -> Result<Vec<Intent>, BookError> {
+        self.kept.unsettled(target, of).await
     }
 
     async fn known(&self, target: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError> {

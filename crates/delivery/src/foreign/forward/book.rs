@@ -61,8 +61,8 @@ pub trait Book: Send + Sync {
     /// Keeps new intents; of those that are known already, what is known. Gives all, in the order asked.
     async fn plan(&self, turn: Turn, intents: Vec<Intent>) -> Result<Vec<Intent>, BookError>;
 
-    /// Those of a target that aren't settled, oldest first.
-    async fn unsettled(&self, target: &TargetName) -> Result<Vec<Intent>, BookError>;
+    /// Those that aren't settled, oldest first: of a target, or of these alone.
+    async fn unsettled(&self, target: &TargetName, of: Option<Of<'_>>) -> Result<Vec<Intent>, BookError>;
 
     /// Every intent of these, settled or not, oldest first.
     async fn known(&self, target: &TargetName, of: Of<'_>) -> Result<Vec<Intent>, BookError>;

@@ -1,13 +1,14 @@
 //! The strategy `container`: a cycle of its own for each try of a push, ended last. What comes late lands in a container that
 //! was given up (`facts/idempotency.md`, 4.2, M5). Must not know products.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use domain::Ordinal;
 use domain::intent::{Flag, Intent, IntentEvent, IntentState};
 use domain::marker::WriteId;
 
+use super::adopt::{has_followed, says_the_same};
 use super::cycle::There;
+use super::offer::Offer;
 use super::plan;
 use super::reading::{set, unseen};
 use super::send::Sent;
@@ -18,7 +19,7 @@ use crate::foreign::adapter::{Closing, Listing};
 use crate::foreign::entry::{CaseId, CycleId, CycleWanted, Entry};
 
 /// Containers that are begun for one push before a person has to look.
-const CONTAINERS_MAX: u32 = 8;
+pub(super) const CONTAINERS_MAX: u32 = 8;
 /// How often a container that was ended is looked into until all of it is shown.
 const LOOKS_MAX: u32 = 3;
 
@@ -30,12 +31,28 @@ impl Forwarder<'_> {
         if entries.is_empty() {
             return Ok(());
         }
+        let newest = self.newest_container(turn, load).await?;
         // Whoever deletes a container and pushes again wants another one: its intent is one of its own.
         let mut instead_of = CycleId::new("");
         loop {
-            let whole = plan::intents(self.target, load, &instead_of, &entries, entries.len(), self.clock);
-            let planned: Vec<Intent> = whole.into_iter().map(|intent| Intent { cycle_there: None, ..intent }).collect();
-            let Some(known) = self.book.plan(turn, planned).await?.pop() else { return Ok(()) };
+            let is_first = instead_of.as_str().is_empty();
+            let repeated = newest.as_ref().filter(|newest| is_first && says_the_same(&newest.entries, &entries));
+            // By whatever attempt.
+            let known = if let Some(newest) = repeated {
+                newest.intent.clone()
+            } else {
+                let whole = plan::intents(self.target, load, &instead_of, &entries, entries.len(), self.clock);
+                let whole = whole.into_iter().map(|intent| Intent { cycle_there: None, ..intent }).collect();
+                let Some(known) = self.book.plan(turn, whole).await?.pop() else { return Ok(()) };
+                known
+            };
+            // It comes back after another content, so that the container that has it is not the newest any more.
+            if let Some(newest) =
+                newest.as_ref().filter(|newest| is_first && has_followed(newest, &known, load.ordinal))
+            {
+                instead_of = newest.cycle.clone();
+                continue;
+            }
             let was_settled = known.state.is_settled();
             let mut intent = self.settle_container(turn, known, &load.wanted).await?;
             if was_settled && let Some(gone) = self.gone_container(&intent, &load.wanted).await? {
@@ -59,16 +76,13 @@ impl Forwarder<'_> {
     /// counts only if it is whole.
     async fn settle_others(&mut self, turn: Turn, load: &Load, entries: &[Entry]) -> Result<(), Halt> {
         let marked = |entries: &[Entry]| entries.iter().map(|entry| entry.marker).collect::<BTreeSet<_>>();
+        let offer = Offer::of(load, entries);
         for intent in self.book.known(self.target, Of::Push(&load.project, &load.key)).await? {
             let mut hand = Hand::of(turn, intent)?;
             if hand.intent.state.is_settled() || marked(&hand.entries) == marked(entries) {
                 continue;
             }
-            let newer: BTreeMap<WriteId, Option<Ordinal>> =
-                entries.iter().map(|entry| (entry.marker.write, entry.marker.ordinal)).collect();
-            let said_again =
-                |entry: &Entry| newer.get(&entry.marker.write).is_some_and(|newer| !is_older(*newer, entry));
-            if !hand.entries.iter().all(said_again) {
+            if !offer.says_all_of(&hand) {
                 self.settle_container(turn, hand.intent, &load.wanted).await?;
                 continue;
             }
@@ -83,7 +97,7 @@ impl Forwarder<'_> {
     }
 
     /// Nothing is begun for it: a newer attempt is there, or on its way. What was begun was given up.
-    async fn leave_for_newer(&mut self, hand: &mut Hand) -> Result<(), Halt> {
+    pub(super) async fn leave_for_newer(&mut self, hand: &mut Hand) -> Result<(), Halt> {
         unseen(&mut hand.intent);
         hand.intent.flags.insert(Flag::Stale);
         hand.intent.cycle_there = None;
@@ -164,6 +178,9 @@ impl Forwarder<'_> {
         }
         if hand.intent.sends >= CONTAINERS_MAX {
             return self.step(hand, IntentEvent::GivenUp).await;
+        }
+        if self.adopts(hand, base).await? {
+            return self.step(hand, IntentEvent::Seen).await;
         }
         let wanted = numbered(base, &hand.intent, hand.intent.sends);
         // A process whose ledger is gone may have filled it.
@@ -256,7 +273,7 @@ impl Forwarder<'_> {
     }
 
     /// The oldest of a number, whether it has ended or not: one that is made again later, or late, never takes its place.
-    async fn first_there(&mut self, hand: &mut Hand, wanted: &CycleWanted) -> Result<Option<CycleId>, Halt> {
+    pub(super) async fn first_there(&mut self, hand: &mut Hand, wanted: &CycleWanted) -> Result<Option<CycleId>, Halt> {
         let adapter = self.adapter;
         let found = self.asking(|| adapter.find_cycles(wanted)).await?;
         if found.len() > 1 {
@@ -320,7 +337,7 @@ impl Forwarder<'_> {
     }
 
     /// True if a container holds everything once, and nothing else of it.
-    async fn is_whole(&mut self, hand: &mut Hand, cycle: &CycleId) -> Result<bool, Halt> {
+    pub(super) async fn is_whole(&mut self, hand: &mut Hand, cycle: &CycleId) -> Result<bool, Halt> {
         let adapter = self.adapter;
         if adapter.listing() == Listing::Counts {
             let entries: Vec<Entry> = hand.entries.iter().filter(|entry| !hand.is_refused(entry)).cloned().collect();
@@ -334,7 +351,7 @@ impl Forwarder<'_> {
         Ok(needs.are_met() && needs.flags.is_empty())
     }
 
-    async fn end(&mut self, cycle: &CycleId) -> Result<(), Halt> {
+    pub(super) async fn end(&mut self, cycle: &CycleId) -> Result<(), Halt> {
         let adapter = self.adapter;
         self.changing(|| adapter.close_cycle(cycle, Closing::Complete)).await
     }
@@ -349,13 +366,8 @@ impl Forwarder<'_> {
     }
 }
 
-/// True if this attempt is known to be older than an entry's.
-fn is_older(attempt: Option<Ordinal>, than: &Entry) -> bool {
-    attempt.is_some() && than.marker.ordinal.is_some() && attempt < than.marker.ordinal
-}
-
 /// The container of a try: the same for every process that tries the same content so often.
-fn numbered(base: &CycleWanted, intent: &Intent, number: u32) -> CycleWanted {
+pub(super) fn numbered(base: &CycleWanted, intent: &Intent, number: u32) -> CycleWanted {
     let name = if number == 0 { base.name.clone() } else { format!("{}, container {}", base.name, number + 1) };
     CycleWanted { name, id: container_id(intent, number), link: base.link.clone(), given: None }
 }

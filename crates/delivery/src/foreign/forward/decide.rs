@@ -55,11 +55,6 @@ impl Needs {
         self.of.iter().any(|need| matches!(need, Need::Leave(flag) if *flag != Flag::Stale))
     }
 
-    /// Nothing is known to be there.
-    pub(super) fn of_all(count: usize) -> Self {
-        Self { of: vec![Need::Write; count], ..Self::default() }
-    }
-
     /// Where the product tells a repeat by its id, a marker that was changed is no reason to send nothing.
     pub(super) fn trust_ids(&mut self) {
         for need in self.of.iter_mut().filter(|need| **need == Need::Leave(Flag::MarkerMangled)) {
@@ -179,9 +174,11 @@ fn need(entry: &Entry, rows: &[Row], verdict: VerdictRule, seen: &mut Needs) -> 
             }
             Need::Nothing
         }
+        // Which of a numbered attempt and one without a number is the newer, nobody can tell.
         Some((_, marker)) if marker.ordinal > entry.marker.ordinal => {
-            seen.flags.push(Flag::Stale);
-            Need::Leave(Flag::Stale)
+            let flag = if entry.marker.ordinal.is_some() { Flag::Stale } else { Flag::Overtaken };
+            seen.flags.push(flag);
+            Need::Leave(flag)
         }
         // Sending again could double it.
         _ if rows.iter().any(|row| row.marker == Found::Mangled && !is_older(row, newest)) => {

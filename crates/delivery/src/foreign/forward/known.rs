@@ -25,12 +25,12 @@ pub(super) struct Known {
     first_ms: Option<u64>,
     /// What may be there, and nobody knows.
     uncertain: BTreeSet<(WriteId, ContentTag)>,
-    /// Every entry that may be there.
-    rows: Vec<(IntentId, Row)>,
+    /// Every entry that may be there, and whether it surely is.
+    rows: Vec<(IntentId, bool, Row)>,
     /// The newest attempt that is there, of each write in each cycle there.
     newest: BTreeMap<(String, WriteId), Ordinal>,
-    /// When what is there of each write was planned last.
-    planned: BTreeMap<WriteId, u64>,
+    /// When what is there of each write was planned last, and what it said.
+    planned: BTreeMap<WriteId, (u64, ContentTag)>,
 }
 
 impl Known {
@@ -52,8 +52,9 @@ impl Known {
                 }
                 let is_there = matches!(intent.state, IntentState::Acked | IntentState::Found);
                 if is_there && !intent.flags.contains(&Flag::Stale) {
-                    let planned_ms = known.planned.entry(entry.marker.write).or_default();
-                    *planned_ms = intent.planned_ms.max(*planned_ms);
+                    let now = (intent.planned_ms, entry.marker.content);
+                    let last = known.planned.entry(entry.marker.write).or_insert(now);
+                    *last = if last.0 > now.0 { *last } else { now };
                 }
                 if let (true, Some(ordinal)) = (is_there, entry.marker.ordinal) {
                     let cycle = intent.cycle_there.clone().unwrap_or_default();
@@ -61,11 +62,19 @@ impl Known {
                     *newest = ordinal.max(*newest);
                 }
                 if sent {
-                    known.rows.push((intent.id, as_row(entry, intent)));
+                    known.rows.push((intent.id, is_there, as_row(entry, intent)));
                 }
             }
         }
         Ok(known)
+    }
+
+    /// True if another content of an entry's write was planned after its intent, and by no newer attempt.
+    pub(super) fn has_followed(&self, entry: &Entry, hand: &Hand) -> bool {
+        let newest = self.newest.get(&(hand.cycle.to_string(), entry.marker.write)).copied();
+        let last = self.planned.get(&entry.marker.write);
+        newest <= entry.marker.ordinal
+            && last.is_some_and(|(ms, content)| *ms > hand.intent.planned_ms && *content != entry.marker.content)
     }
 
     /// True if another intent than this one wrote it, or saw it.
@@ -115,15 +124,34 @@ impl Forwarder<'_> {
         Ok(intents.into_iter().filter_map(|intent| kept.remove(&intent.id)).collect())
     }
 
-    /// What was sent of the pushes of these intents, themselves left out: all that can be known where nothing is read.
+    /// What was sent of the pushes of these intents: all that can be known where nothing is read. Themselves are left out,
+    /// but for what comes back: that was taken once.
     pub(super) async fn sent_before(&mut self, memory: &mut Memory, hands: &[&mut Hand]) -> Result<Picture, Halt> {
+        self.remembered(memory, hands, |hand, intent, _| {
+            intent != hand.intent.id || hand.intent.state == IntentState::Absent
+        })
+        .await
+    }
+
+    /// What other intents of the pushes of these are known to have brought there.
+    pub(super) async fn confirmed_before(&mut self, memory: &mut Memory, hands: &[&mut Hand]) -> Result<Picture, Halt> {
+        self.remembered(memory, hands, |hand, intent, is_there| is_there && intent != hand.intent.id).await
+    }
+
+    async fn remembered(
+        &mut self,
+        memory: &mut Memory,
+        hands: &[&mut Hand],
+        counts: impl Fn(&Hand, IntentId, bool) -> bool,
+    ) -> Result<Picture, Halt> {
         let mut rows = Vec::new();
         for hand in hands {
-            let id = hand.intent.id;
             let known = self.known(memory, &hand.intent).await?;
             let cases: BTreeSet<_> = hand.entries.iter().map(|entry| &entry.case).collect();
-            let others = known.rows.iter().filter(|(intent, row)| *intent != id && cases.contains(&row.case));
-            rows.extend(others.map(|(_, row)| row.clone()));
+            let of_hand = |(intent, is_there, row): &&(IntentId, bool, Row)| {
+                counts(hand, *intent, *is_there) && cases.contains(&row.case)
+            };
+            rows.extend(known.rows.iter().filter(of_hand).map(|(.., row)| row.clone()));
         }
         Ok(Picture::of(rows))
     }
@@ -163,7 +191,7 @@ impl Forwarder<'_> {
             let mut attempts = known.newest.iter().filter(|((_, write), _)| *write == entry.marker.write);
             match entry.marker.ordinal {
                 Some(_) => attempts.any(|(_, attempt)| Some(*attempt) > entry.marker.ordinal),
-                None => known.planned.get(&entry.marker.write).is_some_and(|ms| *ms > hand.intent.planned_ms),
+                None => known.planned.get(&entry.marker.write).is_some_and(|(ms, _)| *ms > hand.intent.planned_ms),
             }
         };
         Ok(!hand.entries.is_empty() && hand.entries.iter().all(newer))

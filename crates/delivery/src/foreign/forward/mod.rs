@@ -4,6 +4,8 @@
 //! Read [`Forwarder::forward`] first, then `settle` (one intent to its end), then `decide` (what is there against what is
 //! to be).
 
+mod adopt;
+mod again;
 mod attach;
 mod book;
 mod container;
@@ -11,6 +13,7 @@ mod counts;
 mod cycle;
 mod decide;
 mod known;
+mod offer;
 mod older;
 mod patience;
 mod person;
@@ -26,13 +29,13 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
-use domain::intent::{Flag, Intent, IntentEvent, IntentState, RefusedItem};
+use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 use domain::{CycleName, Ordinal, Outcome, ProjectId, PushKey, RoundId};
 use rand::Rng;
 use thiserror::Error;
 
 use super::adapter::Adapter;
-use super::entry::{CaseId, CycleId, CycleWanted};
+use super::entry::{CaseId, CycleId, CycleWanted, Entry};
 use super::facts::Strategy;
 use super::settings::TargetName;
 use crate::clock::Clock;
@@ -215,10 +218,11 @@ impl Forwarder<'_> {
             self.contain(turn, &load, &mut forwarded).await?;
             return Ok(forwarded);
         }
-        self.what_goes_first(turn, &load).await?;
+        let entries = self.entries(&load, &mut forwarded.unmatched).await?;
+        self.what_goes_first(turn, &load, &entries).await?;
         let place = self.cycle(turn, &load.wanted, &mut forwarded.flags).await?;
         // Somebody deleted or ended the cycle that the ledger knows: that is no word on the outcomes.
-        let halt = match self.forward_into(turn, &load, &place, &mut forwarded).await {
+        let halt = match self.forward_into(turn, &load, (&place, entries), &mut forwarded).await {
             Err(halt @ (Halt::Refused(_) | Halt::Gone(_))) if place.origin == Origin::Known => halt,
             done => return done.map(|()| forwarded),
         };
@@ -226,7 +230,8 @@ impl Forwarder<'_> {
         let other = self.instead_of(turn, &load.wanted, (&place.cycle, &halt), &mut forwarded.flags).await?;
         let Some(other) = other else { return Err(halt) };
         self.leave_cycle(turn, &place.cycle, &halt.to_string()).await?;
-        self.forward_into(turn, &load, &other, &mut forwarded).await?;
+        let entries = self.entries(&load, &mut forwarded.unmatched).await?;
+        self.forward_into(turn, &load, (&other, entries), &mut forwarded).await?;
         self.leave_for_good(turn, &load, &place.cycle, &forwarded).await?;
         Ok(forwarded)
     }
@@ -235,12 +240,11 @@ impl Forwarder<'_> {
         &mut self,
         turn: Turn,
         load: &Load,
-        place: &Place,
+        (place, entries): (&Place, Vec<Entry>),
         forwarded: &mut Forwarded,
     ) -> Result<(), Halt> {
         let cycle = &place.cycle;
         forwarded.cycle = Some(cycle.clone());
-        let entries = self.entries(load, &mut forwarded.unmatched).await?;
         let entries = self.writable(cycle, entries, &mut forwarded.unmatched).await?;
         let mut planned =
             plan::intents(self.target, load, cycle, &entries, self.adapter.facts().bulk.items_max, self.clock);
@@ -248,33 +252,12 @@ impl Forwarder<'_> {
             intent.flags.extend(&forwarded.flags);
         }
         let planned = self.book.plan(turn, planned).await?;
-        let planned = self.once_more(turn, planned).await?;
+        let planned = self.taken_up(turn, planned).await?;
         forwarded.intents = self.settle(turn, planned).await?;
         self.look_once_more(turn, forwarded).await?;
         if place.origin == Origin::Made {
             self.look_for_twins(turn, &load.wanted, forwarded).await?;
         }
         Ok(())
-    }
-
-    /// Takes up what was refused when the push came before: what was wrong there may be mended. What was sent once only, and
-    /// can't be read, is left alone.
-    async fn once_more(&mut self, turn: Turn, planned: Vec<Intent>) -> Result<Vec<Intent>, Halt> {
-        let mut taken_up = Vec::with_capacity(planned.len());
-        for intent in planned {
-            let ended = intent.state.is_settled() && intent.state != IntentState::Parked;
-            let left = intent.refused.is_empty() || intent.flags.contains(&Flag::GivenUp);
-            if !ended || left || self.strategy == Strategy::AtMostOnce {
-                taken_up.push(intent);
-                continue;
-            }
-            let mut hand = settle::Hand::of(turn, intent)?;
-            // These, and nothing else of it: what was seen there once, a person may have taken away.
-            hand.intent.refused.iter_mut().for_each(|refused| refused.again = true);
-            hand.intent.sends = hand.intent.sends.min(1);
-            self.step(&mut hand, IntentEvent::PushedAgain).await?;
-            taken_up.push(hand.intent);
-        }
-        Ok(taken_up)
     }
 }

@@ -7,9 +7,10 @@ use domain::intent::{Flag, Intent, IntentEvent, IntentId, IntentState};
 use domain::marker::WriteId;
 use rand::RngExt;
 
+use super::offer::Offer;
 use super::settle::Hand;
 use super::{BookError, Forwarded, Forwarder, Halt, Load, Of, Step, Turn};
-use crate::foreign::entry::{CycleId, CycleWanted};
+use crate::foreign::entry::{CycleId, CycleWanted, Entry};
 use crate::foreign::facts::Strategy;
 
 /// What is open in one cycle there, or of one container.
@@ -18,7 +19,7 @@ type Open = (Option<String>, Vec<Intent>);
 impl Forwarder<'_> {
     /// Settles what has to be before a load may go: what is open of the same push, or in the same cycle. What is open
     /// elsewhere is settled too, unless whoever alone forwards there comes to it by itself.
-    pub(super) async fn what_goes_first(&mut self, turn: Turn, load: &Load) -> Result<(), Halt> {
+    pub(super) async fn what_goes_first(&mut self, turn: Turn, load: &Load, entries: &[Entry]) -> Result<(), Halt> {
         let place = match &load.wanted.given {
             Some(given) => Some(given.clone()),
             None => self.book.cycle(self.target, load.wanted.id).await?,
@@ -27,9 +28,16 @@ impl Forwarder<'_> {
         let meets = |(cycle, open): &Open| {
             place.as_ref().is_some_and(|place| cycle.as_deref() == Some(place.as_str())) || open.iter().any(of_push)
         };
-        let (first, others): (Vec<_>, Vec<_>) = self.open_by_cycle().await?.into_iter().partition(meets);
+        // Whoever alone forwards there comes to the rest by itself: not even read, since there may be much of it.
+        let open = if self.sole { self.open_of(load, place.as_ref()).await? } else { self.open().await? };
+        let (first, others): (Vec<_>, Vec<_>) = by_cycle(open).into_iter().partition(meets);
+        let offer = Offer::of(load, entries);
         for (cycle, open) in first {
-            let settled = self.settle_or_leave(turn, cycle, open).await;
+            let is_moved = |intent: &Intent| {
+                of_push(intent) && Hand::of(turn, intent.clone()).is_ok_and(|hand| offer.moves(&hand))
+            };
+            let (moved, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_moved);
+            let settled = self.settle_or_leave(turn, cycle, (moved, open)).await;
             settled.map_err(|halt| match halt {
                 Halt::Over(cause) => Halt::Over(format!("what an earlier delivery left goes first: {cause}")),
                 halt => halt,
@@ -47,10 +55,9 @@ impl Forwarder<'_> {
     pub(super) async fn all_open(&mut self, turn: Turn) -> Result<Vec<Intent>, Halt> {
         let open = match self.strategy {
             Strategy::Container => {
-                let open = self.book.unsettled(self.target).await?;
-                open.into_iter().map(|intent| (intent.cycle_there.clone(), vec![intent])).collect()
+                self.open().await?.into_iter().map(|intent| (intent.cycle_there.clone(), vec![intent])).collect()
             }
-            _ => self.open_by_cycle().await?,
+            _ => by_cycle(self.open().await?),
         };
         let mut ended = Vec::new();
         match self.settle_each(turn, open, self.deadline_ms, &mut ended).await? {
@@ -59,15 +66,20 @@ impl Forwarder<'_> {
         }
     }
 
-    async fn open_by_cycle(&mut self) -> Result<Vec<Open>, Halt> {
-        let mut cycles: Vec<Open> = Vec::new();
-        for intent in self.book.unsettled(self.target).await? {
-            match cycles.iter_mut().find(|(cycle, _)| *cycle == intent.cycle_there) {
-                Some((_, open)) => open.push(intent),
-                None => cycles.push((intent.cycle_there.clone(), vec![intent])),
-            }
+    async fn open(&mut self) -> Result<Vec<Intent>, Halt> {
+        Ok(self.book.unsettled(self.target, None).await?)
+    }
+
+    /// What is open of a load's push, and in the cycle that it goes to, oldest first.
+    async fn open_of(&mut self, load: &Load, place: Option<&CycleId>) -> Result<Vec<Intent>, Halt> {
+        let mut open = self.book.unsettled(self.target, Some(Of::Push(&load.project, &load.key))).await?;
+        if let Some(place) = place {
+            let known: BTreeSet<IntentId> = open.iter().map(|intent| intent.id).collect();
+            let there = self.book.unsettled(self.target, Some(Of::Cycle(place))).await?;
+            open.extend(there.into_iter().filter(|intent| !known.contains(&intent.id)));
+            open.sort_by_key(|intent| (intent.planned_ms, intent.number));
         }
-        Ok(cycles)
+        Ok(open)
     }
 
     /// Each within its part of the time until then: half of what is left of it, the last one all. Gives why the first one
@@ -96,7 +108,7 @@ impl Forwarder<'_> {
             let whole_ms = std::mem::replace(&mut self.deadline_ms, deadline_ms);
             let settled = match self.strategy {
                 Strategy::Container => self.settle_alone(turn, open).await,
-                _ => self.settle_or_leave(turn, cycle.clone(), open).await,
+                _ => self.settle_or_leave(turn, cycle.clone(), (Vec::new(), open)).await,
             };
             self.deadline_ms = whole_ms;
             match settled {
@@ -111,14 +123,19 @@ impl Forwarder<'_> {
         Ok(missed)
     }
 
-    /// Settles what is open in one cycle. What can't be read or written there any more is given to a person.
+    /// Settles what is open in one cycle, and leaves what goes to other cases now. What can't be read or written there any
+    /// more is given to a person.
     async fn settle_or_leave(
         &mut self,
         turn: Turn,
         cycle: Option<String>,
-        open: Vec<Intent>,
+        (moved, open): (Vec<Intent>, Vec<Intent>),
     ) -> Result<Vec<Intent>, Halt> {
-        match self.settle(turn, open).await {
+        let settled = match self.leave_moved(turn, moved).await {
+            Ok(()) => self.settle(turn, open).await,
+            Err(halt) => Err(halt),
+        };
+        match settled {
             Err(halt @ (Halt::Refused(_) | Halt::Gone(_))) => {
                 let cycle = CycleId::new(cycle.unwrap_or_default());
                 // What is refused for another reason goes on once that is mended.
@@ -130,6 +147,26 @@ impl Forwarder<'_> {
             }
             settled => settled,
         }
+    }
+
+    /// Sends nothing more of what goes to other cases now, once it is known that nothing of it is on its way.
+    async fn leave_moved(&mut self, turn: Turn, moved: Vec<Intent>) -> Result<(), Halt> {
+        let mut tries = (self.backoff(), self.clock.now_ms());
+        for intent in moved {
+            let mut hands = [Hand::of(turn, intent)?];
+            while !hands[0].intent.state.is_settled() {
+                match hands[0].intent.state {
+                    IntentState::Planned | IntentState::Absent => {
+                        hands[0].intent.cause = Some("its outcomes go to other cases now".to_owned());
+                        self.leave_for_newer(&mut hands[0]).await?;
+                    }
+                    IntentState::Sending => self.found_sending(&mut hands[0]).await?,
+                    IntentState::Unknown => self.after_quiet(&mut hands).await?,
+                    _ => self.read_back(&mut hands, &mut tries).await?,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Settles containers without their push: all that is needed of one is a name for whatever is begun anew.
@@ -150,8 +187,7 @@ impl Forwarder<'_> {
     /// A container that can't be read or written any more is given to a person. If none was begun, nothing is there that
     /// could be wrong: it goes on once the product takes one.
     async fn leave_container(&mut self, turn: Turn, id: IntentId, why: String) -> Result<Option<Intent>, Halt> {
-        let known = self.book.unsettled(self.target).await?.into_iter().find(|intent| intent.id == id);
-        let Some(intent) = known else { return Ok(None) };
+        let Some(intent) = self.open().await?.into_iter().find(|intent| intent.id == id) else { return Ok(None) };
         let mut hand = Hand::unread(turn, intent);
         hand.intent.cause = Some(format!("its container can't be used: {why}"));
         if hand.intent.state.is_uncertain() && hand.intent.cycle_there.is_some() {
@@ -167,7 +203,8 @@ impl Forwarder<'_> {
     /// Gives what is open in a cycle to a person: nothing can be read or written there.
     pub(super) async fn leave_cycle(&mut self, turn: Turn, cycle: &CycleId, why: &str) -> Result<Vec<Intent>, Halt> {
         let mut left = Vec::new();
-        for intent in self.book.unsettled(self.target).await? {
+        let of = Of::Cycle(cycle);
+        for intent in self.book.unsettled(self.target, Some(of).filter(|_| !cycle.as_str().is_empty())).await? {
             if intent.cycle_there.as_deref().unwrap_or_default() != cycle.as_str() {
                 continue;
             }
@@ -205,6 +242,17 @@ impl Forwarder<'_> {
         }
         Ok(())
     }
+}
+
+fn by_cycle(open: Vec<Intent>) -> Vec<Open> {
+    let mut cycles: Vec<Open> = Vec::new();
+    for intent in open {
+        match cycles.iter_mut().find(|(cycle, _)| *cycle == intent.cycle_there) {
+            Some((_, open)) => open.push(intent),
+            None => cycles.push((intent.cycle_there.clone(), vec![intent])),
+        }
+    }
+    cycles
 }
 
 /// What containers of an intent are called where its push is not at hand.

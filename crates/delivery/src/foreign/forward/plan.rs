@@ -104,7 +104,7 @@ pub(super) fn intents(
 }
 
 /// Over all that is to be written, and not over times and texts: planning a repeat finds what was planned before.
-fn id(target: &TargetName, cycle: &CycleId, entries: &[Entry]) -> IntentId {
+pub(super) fn id(target: &TargetName, cycle: &CycleId, entries: &[Entry]) -> IntentId {
     let markers: Vec<String> = entries.iter().map(|entry| entry.marker.to_string()).collect();
     id_of(target, cycle.as_str(), &markers)
 }

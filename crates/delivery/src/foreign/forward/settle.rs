@@ -7,6 +7,7 @@ use domain::intent::{Flag, Intent, IntentEvent, IntentState, RefusedItem};
 
 use super::decide::{Needs, Picture};
 use super::known::Memory;
+use super::reading::set;
 use super::send::{Sent, Taken};
 use super::{BookError, Forwarder, Halt, Need, Step, Turn};
 use crate::foreign::adapter::Listing;
@@ -19,6 +20,8 @@ const SENDS_MAX: u32 = 8;
 const PATIENT_MS: u64 = 15 * 60 * 1000;
 /// What is sent is sent on a picture that is no older, in milliseconds: what others write meanwhile isn't in it (R2, R4).
 const PICTURE_MS: u64 = 2000;
+/// Or than so many times as long as reading it took: a cycle that is long to read is not read for most of the time.
+const READINGS: u64 = 3;
 /// So many sends in a row without an answer, and what became of them is found out before anything else is sent.
 const SILENCES_MAX: u32 = 2;
 /// How often what was accepted is looked for before it is taken for what had no answer.
@@ -186,17 +189,19 @@ impl Forwarder<'_> {
             if open.is_empty() || silences >= SILENCES_MAX {
                 return Ok(());
             }
+            let begun_ms = self.clock.now_ms();
             let picture = match self.strategy {
-                // The product itself knows what is there, and alone.
-                Strategy::Idempotent if !self.is_readable() => Picture::default(),
+                // The product itself knows what is there, but for what another attempt has said by another id.
+                Strategy::Idempotent if !self.is_readable() => self.confirmed_before(&mut memory, &open).await?,
                 Strategy::AtMostOnce => self.sent_before(&mut memory, &open).await?,
                 _ => self.picture(&open).await?,
             };
             let read_ms = self.clock.now_ms();
+            let old_ms = PICTURE_MS.max(read_ms.saturating_sub(begun_ms).saturating_mul(READINGS));
             for hand in open {
                 self.send_one(hand, &picture, &mut memory).await?;
                 silences = if hand.is_silent() { silences + 1 } else { 0 };
-                if silences >= SILENCES_MAX || self.clock.now_ms().saturating_sub(read_ms) >= PICTURE_MS {
+                if silences >= SILENCES_MAX || self.clock.now_ms().saturating_sub(read_ms) >= old_ms {
                     break;
                 }
             }
@@ -207,8 +212,7 @@ impl Forwarder<'_> {
         if hand.intent.sends >= SENDS_MAX && !self.is_patient(hand) {
             return self.step(hand, IntentEvent::GivenUp).await;
         }
-        let unread = self.strategy == Strategy::Idempotent && !self.is_readable();
-        let mut needs = if unread { Needs::of_all(hand.entries.len()) } else { self.needs_of(hand, picture) };
+        let mut needs = self.needs_of(hand, picture);
         hand.leave_out(&mut needs);
         if self.strategy == Strategy::Idempotent {
             needs.trust_ids();
@@ -266,10 +270,11 @@ impl Forwarder<'_> {
 
     /// Where nothing can be read, what was sent is all that can be known: no flag of an intent follows from it but its own.
     fn needs_of(&self, hand: &mut Hand, picture: &Picture) -> Needs {
-        if self.strategy != Strategy::AtMostOnce {
-            return self.judge(hand, picture);
+        match self.strategy {
+            Strategy::AtMostOnce => set(&mut hand.intent, Flag::AtMostOnce, true),
+            Strategy::Idempotent if !self.is_readable() => {}
+            _ => return self.judge(hand, picture),
         }
-        hand.intent.flags.insert(Flag::AtMostOnce);
         picture.needs(&hand.entries, self.adapter.facts().verdict)
     }
 

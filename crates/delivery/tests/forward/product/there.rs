@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use delivery::Clock as _;
 use delivery::foreign::{CaseId, Closing, CycleId};
 use domain::marker::Marker;
 
@@ -23,6 +24,13 @@ impl Product {
             state.closed.iter().filter(|(_, why)| **why == Closing::Complete).map(|(cycle, _)| cycle).collect();
         let rows = complete.iter().filter_map(|cycle| state.rows.get(*cycle)).flatten();
         (complete.len(), rows.map(|row| (row.entry.case.clone(), row.entry.marker)).collect())
+    }
+
+    /// Time goes by.
+    pub(crate) async fn takes(&self, ms: u64) {
+        if ms > 0 {
+            self.world.sleep(ms).await;
+        }
     }
 
     pub(crate) fn cycles(&self) -> usize {
