@@ -2,15 +2,17 @@
 
 mod cycles;
 mod ending;
+mod loads;
 mod place;
 mod said;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::foreign::probe::{self, Leave, Probed, RateSeen};
-use delivery::foreign::{self, Adapter, Book, Facts, Forwarded, Forwarder, Heard, Load, Step, Strategy};
-use delivery::{Attachments, Clock as _, Destination, Parcel, Stop, SystemClock};
+use delivery::foreign::{self, Adapter, Book, Facts, Forwarded, Forwarder, Halt, Heard, Step, Strategy};
+use delivery::{Attachments, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 use rand::rngs::StdRng;
 use serde::Serialize;
@@ -26,7 +28,7 @@ use crate::commands::targets::Verdict;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-use crate::object::PushObject;
+use crate::object::{Counting, PushObject};
 use crate::output::Output;
 use crate::repository;
 use crate::settings::ConnectionSettings;
@@ -204,7 +206,7 @@ impl Forwarding {
         stop: &Stop,
         object: &mut PushObject,
     ) -> Result<Exit, Failure> {
-        if object.kept_beside {
+        if object.counting == Counting::Others {
             object.warnings.push(format!(
                 "nothing is forwarded to {}: what was offered is kept beside what is recorded, and doesn't count",
                 self.target.settings.name
@@ -212,7 +214,10 @@ impl Forwarding {
             return Ok(Exit::Success);
         }
         object.warnings.extend(self.doubt.clone());
-        let load = self.load(parcel)?;
+        let load = match object.counting {
+            Counting::Recorded => self.recorded(parcel).await?,
+            Counting::Offered | Counting::Others => self.offered(parcel)?,
+        };
         object.warnings.extend(said::of_no_use(&self.target.settings, &load.outcomes));
         let items = load.outcomes.len() as u64;
         let book = self.book(stop)?;
@@ -299,18 +304,28 @@ impl Forwarding {
     /// It can't be read.
     pub(crate) async fn sweep(&self, deadline: Duration, stop: &Stop) -> Result<(), Failure> {
         let Some(ledger) = existing_ledger(&self.target.ledger)? else { return Ok(()) };
-        let query = IntentQuery {
-            target: Some(self.target.settings.name.to_string()),
-            states: vec![IntentState::Acked, IntentState::Found, IntentState::Parked],
-            ..IntentQuery::default()
-        };
-        let mut intents = ledger.intents(query).await.map_err(|error| Failure::store(&error))?;
-        intents.retain(|intent| !intent.is_at_rest());
+        let states = vec![IntentState::Acked, IntentState::Found, IntentState::Parked];
+        let query = IntentQuery { target: Some(self.name().to_owned()), states, ..IntentQuery::default() };
+        let listed = ledger.intent_reports(query.clone()).await.map_err(|error| Failure::store(&error))?;
+        // The newest first, as far as the time goes, and one cycle at a time: a ledger may know of more than fits in memory.
+        let mut seen = BTreeSet::new();
+        let cycles = listed.into_iter().rev().filter_map(|intent| intent.cycle_there);
+        let cycles: Vec<String> = cycles.filter(|cycle| seen.insert(cycle.clone())).collect();
         let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut watch = watcher(self.output);
         let mut forwarder = self.forwarder(&*book, &clock, &mut random, stop, deadline, &mut watch);
-        forwarder.sweep(intents).await.map(drop).map_err(|halt| self.halted(&halt))
+        let mut unread = None;
+        for cycle in cycles {
+            let of_cycle = IntentQuery { cycle_there: Some(cycle), ..query.clone() };
+            let mut intents = ledger.intents(of_cycle).await.map_err(|error| Failure::store(&error))?;
+            intents.retain(|intent| !intent.is_at_rest());
+            match forwarder.sweep(intents).await {
+                Err(halt @ Halt::Refused(_)) => drop(unread.get_or_insert(halt)),
+                swept => drop(swept.map_err(|halt| self.halted(&halt))?),
+            }
+        }
+        unread.map_or(Ok(()), |halt| Err(self.halted(&halt)))
     }
 
     fn forwarder<'a>(
@@ -338,15 +353,6 @@ impl Forwarding {
             deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
             progress,
         }
-    }
-
-    fn load(&self, parcel: &Parcel) -> Result<Load, Failure> {
-        let push = parcel.push().map_err(|error| Failure::broken_entry(error.to_string()))?;
-        let header = &parcel.header;
-        let outcomes = push.outcomes.as_slice().to_vec();
-        let of = (header.key.clone(), header.sender.ordinal);
-        let (link, at_ms) = (header.origin.run_url.clone(), SystemClock::new().unix_ms());
-        Ok(Load::of(&self.target.settings, &header.place, of, outcomes, link, at_ms))
     }
 
     fn object(&self, forwarded: &Forwarded, items: u64) -> ForwardObject {

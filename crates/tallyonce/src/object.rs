@@ -58,9 +58,9 @@ pub(crate) struct PushObject {
     /// What became of it at the targets that the server hands it on to; absent where nobody waited for that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forwards: Option<Vec<ForwardReport>>,
-    /// True if other outcomes count, and these are kept beside them.
+    /// Which outcomes count now.
     #[serde(skip)]
-    pub kept_beside: bool,
+    pub counting: Counting,
     /// True if the outbox keeps it all the same: attachments are not known to be there.
     #[serde(skip)]
     pub stays: bool,
@@ -137,7 +137,7 @@ impl PushObject {
             warnings: Vec::new(),
             forward: None,
             forwards: None,
-            kept_beside: false,
+            counting: Counting::Offered,
             stays: false,
             command: None,
         }
@@ -236,16 +236,33 @@ impl PushObject {
             }
             _ => None,
         };
+        let added = receipt.difference.as_ref().map_or(0, |difference| difference.added);
         // A later revision may have promoted it; as long as it is the newest one, nobody has.
-        self.kept_beside = receipt.result == ReceiptResult::Kept;
-        if self.kept_beside && (!*replayed || receipt.revision == *current_revision) {
-            self.warnings.push(
-                "other outcomes are recorded under this key: what was recorded counts, what was offered is kept beside it \
+        let beside = receipt.result == ReceiptResult::Kept && receipt.revision == *current_revision;
+        self.counting = match (beside, *current_revision) {
+            (true, _) if added == 0 => Counting::Others,
+            (false, 1) => Counting::Offered,
+            _ => Counting::Recorded,
+        };
+        if beside {
+            let but = if added > 0 { format!(" but for {added} items that nobody had") } else { String::new() };
+            self.warnings.push(format!(
+                "other outcomes are recorded under this key: what was recorded counts, what was offered is kept beside it{but} \
                  until somebody promotes it, so that it counts instead (`tallyonce promote KEY`, with --to and --project)"
-                    .to_owned(),
-            );
+            ));
         }
     }
+}
+
+/// Which outcomes of a push count once a delivery was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// What was offered, and nothing else was ever recorded.
+    Offered,
+    /// Others, as before: what was offered is kept beside them.
+    Others,
+    /// What several revisions come to, as the store has it.
+    Recorded,
 }
 
 /// The word for an accepted delivery. Something kept that adds no item changes nothing that counts.

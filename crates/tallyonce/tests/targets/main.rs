@@ -13,6 +13,7 @@ mod attachments;
 mod beside;
 mod calls;
 mod counted;
+mod counting;
 mod doubles;
 mod ending;
 mod faults;
