@@ -35,6 +35,22 @@ pub(super) struct Executable {
     pub(super) folder: PathBuf,
 }
 
+impl Executable {
+    /// It, as cargo would start it, perhaps by another program.
+    pub(super) fn command(&self, by: &[&str]) -> Command {
+        let mut command = match by {
+            [] => Command::new(&self.path),
+            [program, arguments @ ..] => {
+                let mut command = Command::new(program);
+                command.args(arguments).arg(&self.path);
+                command
+            }
+        };
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+}
+
 /// All of them: by the folder of the crate and the target within it, `lib` for a library's own tests.
 pub(super) struct Built(BTreeMap<(String, String), Executable>);
 
@@ -53,6 +69,11 @@ impl Built {
             }
         }
         Ok(Self(all))
+    }
+
+    /// Each with its crate and its name there.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&(String, String), &Executable)> {
+        self.0.iter()
     }
 
     /// One of them.

@@ -5,10 +5,10 @@
 
 mod built;
 mod mutants;
+mod tests;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 use built::Built;
@@ -58,56 +58,15 @@ fn test(more: &[String]) -> Result<()> {
     if !more.is_empty() {
         return cargo(&[&["test"], &BUILD[..], &strs(more)[..]].concat());
     }
-    let beside = Beside::start(&Built::make()?)?;
-    cargo(&[&["test"], &BUILD[..], &["--", "--skip", LONG_CALCULATION]].concat())?;
-    beside.end()?;
+    tests::run(&Built::make()?)?;
     mutants::run(&[])
-}
-
-/// Only calculates, for minutes, where most other tests wait for processes and clocks.
-const LONG_CALCULATION: &str = "pushes_under_faults_are_recorded_once";
-
-/// The simulation beside all other tests, with what they leave of the machine.
-struct Beside {
-    simulation: Child,
-    said: PathBuf,
-}
-
-impl Beside {
-    fn start(built: &Built) -> Result<Self> {
-        let said = std::env::temp_dir().join(format!("tallyonce-simulation-{}.log", std::process::id()));
-        let file = File::create(&said).with_context(|| said.display().to_string())?;
-        let executable = built.of("proof", "sim")?;
-        let mut command = if found("nice") { Command::new("nice") } else { Command::new(&executable.path) };
-        if found("nice") {
-            command.args(["-n", "15"]).arg(&executable.path);
-        }
-        command.args(["--nocapture", LONG_CALCULATION]).current_dir(&executable.folder).stdin(Stdio::null());
-        let simulation = command.stderr(file.try_clone()?).stdout(file).spawn().context("the simulation")?;
-        Ok(Self { simulation, said })
-    }
-
-    /// Waits for it, and says what it said.
-    fn end(mut self) -> Result<()> {
-        let status = self.simulation.wait()?;
-        say(&std::fs::read_to_string(&self.said).unwrap_or_default());
-        if status.success() { Ok(()) } else { bail!("the simulation failed: {status}") }
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // Another test failed: this one is not waited for. If it has ended, there is nothing to kill or remove.
-        let _ = self.simulation.kill();
-        let _ = self.simulation.wait();
-        let _ = std::fs::remove_file(&self.said);
-    }
 }
 
 fn lint() -> Result<()> {
     cargo(&["fmt", "--all", "--check"])?;
     cargo(&["clippy", "--workspace", "--all-targets", "--features", "tallyonce/failpoints", "--", "-D", "warnings"])?;
-    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    let doc = ["doc", "--workspace", "--no-deps", "--quiet"];
+    run(Command::new("cargo").args(doc).current_dir(root()).env("RUSTDOCFLAGS", "-D warnings"))?;
     if found("cargo-deny") {
         cargo(&["deny", "--offline", "check", "bans", "licenses", "sources"])
     } else {
@@ -143,11 +102,11 @@ fn found(program: &str) -> bool {
 }
 
 fn cargo(arguments: &[&str]) -> Result<()> {
-    run(Command::new("cargo").args(arguments))
+    run(Command::new("cargo").args(arguments).current_dir(root()))
 }
 
 fn run(command: &mut Command) -> Result<()> {
-    let status = command.current_dir(root()).status().with_context(|| format!("could not start {command:?}"))?;
+    let status = command.status().with_context(|| format!("could not start {command:?}"))?;
     if status.success() { Ok(()) } else { bail!("{command:?} ended with {status}") }
 }
 
