@@ -52,6 +52,13 @@ id_type!(
     JobId
 );
 
+impl CaseId {
+    /// True if the product doesn't say which case it is: two rows of it may be of two tests.
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// An item that needs a case.
 #[derive(Debug, Clone, Copy)]
 pub struct CaseWanted<'a> {

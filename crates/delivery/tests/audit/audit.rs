@@ -160,6 +160,26 @@ async fn other_clients_equal_rows_are_likely_and_a_whole_batch_is_more_likely() 
 }
 
 #[tokio::test]
+async fn rows_that_name_no_case_repeat_nothing() {
+    let (product, cycle) = product();
+    for (case, at) in [("", T0), ("", T0 + 1000), ("1", T0)] {
+        product.put(&cycle, case, Status::Passed, "", at);
+    }
+    product.put(&cycle, "", Status::Failed, "boom", T0 + 2000);
+    let found = audit(&product, None).await;
+    assert_eq!(
+        (words(&found), found.counts.cases, found.counts.rows),
+        (vec![], 1, 4),
+        "nor was a case carried out again"
+    );
+    // The same write twice is a repeat, whatever it is of.
+    let text = comment("m", marker(1, Status::Passed, Some(1)));
+    product.put(&cycle, "", Status::Passed, &text, T0);
+    product.put(&cycle, "", Status::Passed, &text, T0 + 1000);
+    assert_eq!(words(&audit(&product, None).await), ["doubled"]);
+}
+
+#[tokio::test]
 async fn the_window_is_the_callers() {
     let (product, cycle) = product();
     product.put(&cycle, "1", Status::Passed, "", T0);

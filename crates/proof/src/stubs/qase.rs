@@ -30,7 +30,7 @@ pub struct Outcome {
     pub id: String,
     /// The run.
     pub run: u64,
-    /// The case.
+    /// The case; 0 of a result that names none.
     pub case: u64,
     /// How the case was named: by its number, else by signature or title.
     pub item: String,
@@ -370,7 +370,7 @@ fn shown(id: u64, run: &Run) -> Value {
 fn result(id: u64, outcome: &Outcome) -> Value {
     json!({
         "hash": hash(id), "result_hash": hash(id), "comment": outcome.comment, "stacktrace": null,
-        "run_id": outcome.run, "case_id": outcome.case, "status": outcome.status, "is_api_result": true,
+        "run_id": outcome.run, "case_id": (outcome.case > 0).then_some(outcome.case), "status": outcome.status, "is_api_result": true,
         "time_spent_ms": outcome.time_ms, "end_time": time(outcome.at_ms), "attachments": [], "steps": [],
     })
 }
