@@ -3,7 +3,8 @@
 use std::io;
 
 use delivery::foreign::audit::Audit;
-use delivery::foreign::repair::{Applied, Becoming, Halted, How, Plan, Removed, RepairOptions, apply, plan};
+use delivery::foreign::patience::GaveUp;
+use delivery::foreign::repair::{Applied, Becoming, Done, Halted, How, Plan, Removed, RepairOptions, apply, plan};
 use delivery::foreign::{CycleId, KeyOnWrite, Repair, RowId, VerdictRule};
 use domain::Status;
 
@@ -205,6 +206,33 @@ async fn without_a_record_nothing_is_removed() {
     let applied = patiently(&product, async |patience| apply(&product, &plan, patience, &mut full).await).await;
     assert!(matches!(applied.halted, Some(Halted::Record(_))), "{applied:?}");
     assert_eq!(ids(&product).len(), 3);
+}
+
+#[tokio::test]
+async fn a_wish_to_stop_and_the_deadline_end_it_between_two_rows() {
+    for stops in [true, false] {
+        let (product, _, [first, _, third]) = tripled();
+        let plan = planned(&product, &audit(&product, None).await, false);
+        let (stop, mut random) = (delivery::Stop::new(), <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1));
+        let clock: &dyn delivery::Clock = &*product.world;
+        let deadline_ms = product.world.now() + 60_000;
+        let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, deadline_ms);
+        let mut record = |_: &Removed| {
+            if stops {
+                stop.request()
+            } else {
+                product.world.pass(60_000)
+            }
+            Ok(())
+        };
+        let applied = apply(&product, &plan, &mut patience, &mut record).await;
+        assert_eq!(ids(&product), [first.as_str(), third.as_str()]);
+        assert!(matches!(&applied.done[..], [Done { becoming: Becoming::Removed, .. }]), "{applied:?}");
+        match (stops, &applied.halted) {
+            (true, Some(Halted::GaveUp(GaveUp::Stopped(_)))) | (false, Some(Halted::GaveUp(GaveUp::Over(_)))) => {}
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

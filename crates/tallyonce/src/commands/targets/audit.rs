@@ -60,6 +60,7 @@ pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'
     }
     let mut audits = Vec::new();
     for There { wanted, intents } in cycles_there(forwarding, args).await? {
+        patience.may_go_on().map_err(|why| gave_up(&args.target, &why))?;
         let audit = Audit::of(forwarding.adapter(), &wanted, intents.as_deref(), options, &mut patience).await;
         match audit {
             Ok(audit) => audits.push(audit),
