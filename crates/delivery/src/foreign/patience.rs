@@ -27,6 +27,9 @@ pub enum GaveUp {
     /// The product refuses what is asked.
     #[error("{0}")]
     Refused(String),
+    /// What is asked about is not there.
+    #[error("{0}")]
+    Gone(String),
 }
 
 fn heard(last: &str) -> String {
@@ -146,7 +149,8 @@ impl Patience<'_> {
             };
             match trouble {
                 Trouble::Denied(what) => return Err(GaveUp::Denied(what)),
-                Trouble::Refused(what) | Trouble::Gone(what) | Trouble::TooLarge(what) | Trouble::Exists(what) => {
+                Trouble::Gone(what) => return Err(GaveUp::Gone(what)),
+                Trouble::Refused(what) | Trouble::TooLarge(what) | Trouble::Exists(what) => {
                     return Err(GaveUp::Refused(what));
                 }
                 again => self.before_next(&mut tries, &again).await?,

@@ -41,7 +41,7 @@ pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOp
     }
     counts.orphans = count(&findings, |finding| matches!(finding, Finding::Orphan { .. }));
     counts.missing = count(&findings, |finding| matches!(finding, Finding::Missing { .. }));
-    Ok(Audit { cycles: seen, counts, findings, unseen: Vec::new() })
+    Ok(Audit { cycles: seen, counts, findings, unseen: Vec::new(), gone: Vec::new() })
 }
 
 fn count(findings: &[Finding], which: impl Fn(&Finding) -> bool) -> usize {

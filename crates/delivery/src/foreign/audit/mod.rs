@@ -261,6 +261,14 @@ pub enum AuditError {
         /// The tag.
         tag: String,
     },
+    /// It was asked for by the product's own id, and is not there.
+    #[error("there is no cycle {cycle} there: {why}")]
+    NotThere {
+        /// The id.
+        cycle: CycleId,
+        /// What the product says, in words.
+        why: String,
+    },
     /// The product only counts, and no ledger says how many there should be.
     #[error(
         "cycle {cycle} holds {total} outcomes; the product lists none, and nothing was pushed to it from here: there is nothing to hold the count against"
@@ -293,6 +301,9 @@ pub struct Audit {
     /// What this product lets nobody see, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// Cycles that the ledger knows of and that are not there any more: all that is confirmed of them is missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<CycleId>,
 }
 
 impl Audit {

@@ -6,10 +6,11 @@ use std::time::Duration;
 use delivery::SystemClock;
 use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Line};
 use delivery::foreign::patience::{GaveUp, Patience};
+use delivery::foreign::{CycleId, Kind};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, There, cycles_there, gave_up, given, patience, told};
+use super::{Desk, There, cycles_there, gave_up, patience, told};
 use crate::cli::{AuditArgs, AuditFormat, ThereArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -59,39 +60,52 @@ pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'
         options.window_ms = millis(window);
     }
     let mut audits = Vec::new();
-    for There { wanted, intents } in cycles_there(forwarding, args).await? {
+    for there in cycles_there(forwarding, args).await? {
         patience.may_go_on().map_err(|why| gave_up(&args.target, &why))?;
-        let audit = Audit::of(forwarding.adapter(), &wanted, intents.as_deref(), options, &mut patience).await;
-        match audit {
-            Ok(audit) => audits.push(audit),
-            Err(AuditError::Unread(GaveUp::Refused(why))) if intents.is_none() => {
-                // No id of the product's: perhaps a name.
-                for there in named(forwarding, args, &why, &mut patience).await? {
-                    let adapter = forwarding.adapter();
-                    let audit = Audit::of(adapter, &there.wanted, None, options, &mut patience).await;
-                    audits.push(audit.map_err(|error| failure(args, error))?);
-                }
+        match there {
+            There::Known { wanted, intents } => {
+                let audit = Audit::of(forwarding.adapter(), &wanted, Some(&intents), options, &mut patience).await;
+                audits.push(audit.map_err(|error| failure(args, error))?);
             }
-            Err(error) => return Err(failure(args, error)),
+            There::Said(id) => audits.extend(of_said(forwarding, args, &id, options, &mut patience).await?),
         }
     }
     Ok(audits)
 }
 
-/// The cycles there of this name, where the product can be asked for names.
-async fn named(
+/// The cycle that has this id in the product; where none has, those of this name, as far as it can be asked for names.
+async fn of_said(
     forwarding: &Forwarding,
     args: &ThereArgs,
-    why: &str,
+    id: &CycleId,
+    options: AuditOptions,
     patience: &mut Patience<'_>,
-) -> Result<Vec<There>, Failure> {
-    let (adapter, kind) = (forwarding.adapter(), forwarding.target().settings.kind);
+) -> Result<Vec<Audit>, Failure> {
+    let adapter = forwarding.adapter();
+    let error = match Audit::of_cycle(adapter, id, options, patience).await {
+        Ok(audit) => return Ok(vec![audit]),
+        // Some products refuse what doesn't look like an id of theirs.
+        Err(error @ (AuditError::NotThere { .. } | AuditError::Unread(GaveUp::Refused(_)))) => error,
+        Err(error) => return Err(failure(args, error)),
+    };
     let named = patience.reading(|| adapter.namesakes(&args.cycle)).await;
-    let found = named.ok().flatten().unwrap_or_default();
-    if !found.is_empty() {
-        return Ok(found.iter().map(|namesake| given(namesake.found.id.as_str())).collect());
+    let named = named.map_err(|why| gave_up(&args.target, &why))?.unwrap_or_default();
+    if named.is_empty() {
+        return Err(match error {
+            AuditError::NotThere { why, .. } => not_there(forwarding.target().settings.kind, args, &why),
+            other => failure(args, other),
+        });
     }
-    Err(Failure::nothing_there(
+    let mut audits = Vec::with_capacity(named.len());
+    for namesake in named {
+        let audit = Audit::of_cycle(adapter, &namesake.found.id, options, patience).await;
+        audits.push(audit.map_err(|error| failure(args, error))?);
+    }
+    Ok(audits)
+}
+
+fn not_there(kind: Kind, args: &ThereArgs, why: &str) -> Failure {
+    Failure::nothing_there(
         format!(
             "{}: no ledger here knows a cycle {:?}, so it was asked for as {kind}'s own id, and there is none: {why}",
             args.target, args.cycle
@@ -101,7 +115,7 @@ async fn named(
              id: {}.",
             kind.cycle_id()
         ),
-    ))
+    )
 }
 
 fn millis(length: Duration) -> u64 {
@@ -111,7 +125,7 @@ fn millis(length: Duration) -> u64 {
 fn failure(args: &ThereArgs, error: AuditError) -> Failure {
     match error {
         AuditError::Unread(why) => gave_up(&args.target, &why),
-        AuditError::NoCycle { .. } => Failure::nothing_there(
+        AuditError::NoCycle { .. } | AuditError::NotThere { .. } => Failure::nothing_there(
             format!("{}: {error}", args.target),
             "Name a cycle that was pushed to from here, or the product's own id of one.",
         ),
@@ -131,6 +145,9 @@ pub(super) fn text(audits: &[Audit]) -> String {
         for cycle in &audit.cycles {
             let closed = if cycle.closed { ", closed" } else { "" };
             let _ = writeln!(text, "cycle {} ({:?}): {} rows{closed}", cycle.cycle, cycle.name, cycle.rows);
+        }
+        for gone in &audit.gone {
+            let _ = writeln!(text, "cycle {gone} is not there any more: all that is confirmed of it is missing");
         }
         let mut number = 0;
         for line in audit.lines() {
