@@ -25,9 +25,17 @@ impl Audit {
         patience: &mut Patience<'_>,
     ) -> Result<Audit, AuditError> {
         let There { found, mut gone } = There::look(adapter, wanted, ledger, patience).await?;
+        let is_of_ledger = |id: &CycleId| {
+            ledger.into_iter().flatten().any(|intent| intent.cycle_there.as_deref() == Some(id.as_str()))
+        };
+        let is_only_thought_of =
+            |id: &CycleId| !adapter.tells_cycles() && id.as_str() == wanted.tag() && !is_of_ledger(id);
         let mut read = Vec::with_capacity(found.len());
         for (cycle, by) in found {
             match Held::read(adapter, &cycle.id, patience).await {
+                // Nobody was asked for it, and nothing is there: it is only what a first outcome would make.
+                Ok(Held::Rows(rows)) if rows.is_empty() && is_only_thought_of(&cycle.id) => {}
+                Err(GaveUp::Gone(_)) if is_only_thought_of(&cycle.id) => {}
                 Err(GaveUp::Gone(_)) if ledger.is_some() => gone.push(cycle.id),
                 held => read.push((cycle, by, held?)),
             }
@@ -63,6 +71,10 @@ impl Audit {
             let held = Held::read(adapter, &found.id, patience).await.map_err(told)?;
             read.push((found, FoundBy::Configuration, held));
         }
+        if !adapter.tells_cycles() && read.iter().all(|(.., held)| held.is_empty()) {
+            let why = "nothing is recorded under this id, and the service can't say whether it is there";
+            return Err(not_there(why.to_owned()));
+        }
         judged(adapter, (read, Vec::new()), None, options, patience).await
     }
 }
@@ -80,6 +92,13 @@ impl Held {
         match patience.reading(|| adapter.total(cycle)).await? {
             Some(total) => Ok(Held::Total(total)),
             None => patience.reading(|| adapter.rows(cycle, &[])).await.map(Held::Rows),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Held::Rows(rows) => rows.is_empty(),
+            Held::Total(total) => *total == 0,
         }
     }
 }
