@@ -178,7 +178,7 @@ async fn lost_answers_and_refusals_leave_one_row_or_say_why_not() {
         (Fault::RequestLost, 1, 2),
         (Fault::Wait, 1, 2),
         (Fault::Refused, 2, 2),
-        (Fault::Denied, 3, 1),
+        (Fault::Denied, 2, 2),
     ] {
         for marks in [false, true] {
             let (mut product, ..) = tripled();
@@ -189,13 +189,24 @@ async fn lost_answers_and_refusals_leave_one_row_or_say_why_not() {
             let plan = planned(&product, &audit(&product, None).await, false);
             let (applied, removed) = repair(&product, &plan).await;
             // What isn't deleted is marked instead, and recorded again as that.
-            let (left, records) = if fault == Fault::Refused && !marks { (1, 3) } else { (left, records) };
+            let refused = matches!(fault, Fault::Refused | Fault::Denied);
+            let (left, records) = if refused && !marks { (1, 3) } else { (left, records) };
             let after = audit(&product, None).await;
             assert_eq!(after.counts.rows - after.counts.marked_repeats, left, "{fault:?} {applied:?}");
             assert_eq!(removed.len(), records, "{fault:?}: each row is recorded once, before it is touched");
-            assert_eq!(applied.halted.is_some(), fault == Fault::Denied);
+            assert!(applied.halted.is_none(), "{fault:?} {applied:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn whoever_may_read_nothing_any_more_mends_nothing_more() {
+    let (product, ..) = tripled();
+    let plan = planned(&product, &audit(&product, None).await, false);
+    product.denies_reads.store(true, std::sync::atomic::Ordering::SeqCst);
+    let (applied, removed) = repair(&product, &plan).await;
+    assert!(matches!(applied.halted, Some(Halted::GaveUp(GaveUp::Denied(_)))), "{applied:?}");
+    assert_eq!((ids(&product).len(), removed.len()), (3, 0));
 }
 
 #[tokio::test]

@@ -160,9 +160,15 @@ impl Hand<'_, '_> {
                     "it is still listed".clone_into(&mut last);
                     self.until_it_shows().await?;
                 }
-                Err(Trouble::Denied(what)) => return Err(GaveUp::Denied(what).into()),
-                Err(Trouble::Refused(why)) if self.marks_instead() => last = why,
-                Err(refused @ (Trouble::Refused(_) | Trouble::Gone(_) | Trouble::TooLarge(_) | Trouble::Exists(_))) => {
+                // Some rights end before deletions. Where nothing is allowed any more, the next reading says it.
+                Err(Trouble::Refused(why) | Trouble::Denied(why)) if self.marks_instead() => last = why,
+                Err(
+                    refused @ (Trouble::Refused(_)
+                    | Trouble::Denied(_)
+                    | Trouble::Gone(_)
+                    | Trouble::TooLarge(_)
+                    | Trouble::Exists(_)),
+                ) => {
                     return Ok(self.left(refused.to_string()));
                 }
                 // Without an answer it may be done: reading shows it.
