@@ -33,7 +33,7 @@ fn rows_of(finding: &Finding) -> Vec<&str> {
         Finding::Doubled { rows, .. } | Finding::LikelyDoubled { rows, .. } | Finding::ReExecuted { rows, .. } => {
             rows.iter().map(|row| row.row.as_str()).collect()
         }
-        Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![row.row.as_str()],
+        Finding::Orphan { row, .. } | Finding::MarkerMangled { row } => vec![row.row.as_str()],
         Finding::DuplicateCycles { .. }
         | Finding::LikelyDuplicateCycles { .. }
         | Finding::CountDiffers { .. }
@@ -359,11 +359,18 @@ async fn with_the_ledger_what_is_missing_and_what_is_nobodys_is_found() {
     ];
     let found = audit(&product, Some(&ledger)).await;
     assert_eq!(words(&found), ["orphan", "missing"]);
-    assert!(matches!(&found.findings[0], Finding::Orphan { row } if row.case.as_str() == "nobodys"));
+    assert!(matches!(&found.findings[0], Finding::Orphan { row, .. } if row.case.as_str() == "nobodys"));
     assert!(
         matches!(&found.findings[1], Finding::Missing { case, mangled_there: false, .. } if case.as_str() == "gone")
     );
     assert_eq!((found.counts.orphans, found.counts.missing), (1, 1));
+    // Where other jobs have ledgers of their own, only what is missing is wrong.
+    let beside = AuditOptions { sole: false, ..AuditOptions::new(VerdictRule::Appends) };
+    let found =
+        patiently(&product, async |p| Audit::of(&product, &wanted(), Some(&ledger), beside, p).await).await.unwrap();
+    assert_eq!((words(&found), found.counts.orphans), (vec!["orphan", "missing"], 1));
+    let wrong: Vec<&str> = found.findings.iter().filter(|one| one.is_wrong()).map(Finding::word).collect();
+    assert_eq!(wrong, ["missing"]);
     assert!(audit(&product, None).await.is_clean(), "without a ledger nothing is known of either");
     let mut broken = ledger[0].clone();
     broken.body = b"no entries".to_vec();

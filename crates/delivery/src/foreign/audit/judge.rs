@@ -33,7 +33,7 @@ pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOp
     for ((case, rows), sorted) in cases.iter().zip(sorted) {
         of_case(case, sorted, &batches, &mut findings, &mut counts);
         if let Some(ledger) = &ledger {
-            findings.extend(ledger.orphans(rows));
+            findings.extend(ledger.orphans(rows, options.sole));
         }
     }
     if let Some(ledger) = &ledger {

@@ -38,9 +38,9 @@ impl<'a> Known<'a> {
     }
 
     /// Rows with a marker that no intent knows.
-    pub(super) fn orphans(&self, rows: &[Seen]) -> Vec<Finding> {
+    pub(super) fn orphans(&self, rows: &[Seen], sole: bool) -> Vec<Finding> {
         let unknown = rows.iter().filter(|row| row.said().is_some_and(|said| !self.markers.contains(&said)));
-        unknown.map(|row| Finding::Orphan { row: row.clone() }).collect()
+        unknown.map(|row| Finding::Orphan { row: row.clone(), perhaps_anothers: !sole }).collect()
     }
 
     /// What is confirmed, and not there.

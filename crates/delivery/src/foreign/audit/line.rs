@@ -70,6 +70,9 @@ impl Finding {
                 "confirmed, and not found; a row of the case has a changed marker".to_owned()
             }
             Finding::Missing { .. } => "confirmed, and not there".to_owned(),
+            Finding::Orphan { perhaps_anothers: true, .. } => {
+                "no intent of this ledger knows this marker; another job's ledger may".to_owned()
+            }
             Finding::Orphan { .. } => "no intent of the ledger knows this marker".to_owned(),
             Finding::MarkerMangled { .. } => "the marker was changed by the product or a person".to_owned(),
         }
@@ -81,7 +84,7 @@ impl Finding {
             Finding::Doubled { rows, .. } | Finding::LikelyDoubled { rows, .. } | Finding::ReExecuted { rows, .. } => {
                 rows.iter().map(|row| base.with(row)).collect()
             }
-            Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![base.with(row)],
+            Finding::Orphan { row, .. } | Finding::MarkerMangled { row } => vec![base.with(row)],
             Finding::CountDiffers { cycle, .. } => vec![Line { cycle: cycle.to_string(), ..base }],
             Finding::DuplicateCycles { cycles, .. } | Finding::LikelyDuplicateCycles { cycles, .. } => {
                 let line = |cycle: &super::CycleSeen| Line {

@@ -39,12 +39,15 @@ pub struct AuditOptions {
     pub window_ms: u64,
     /// What a second write for a case does there: where it replaces, an older outcome isn't missed.
     pub verdict: VerdictRule,
+    /// True if nobody but this ledger's forwarder writes there for us: then what it doesn't know is wrong. Jobs that push
+    /// side by side have a ledger each, and what one doesn't know may be another one's.
+    pub sole: bool,
 }
 
 impl AuditOptions {
-    /// The usual window.
+    /// The usual window, of the only ledger.
     pub fn new(verdict: VerdictRule) -> Self {
-        Self { window_ms: WINDOW_MS, verdict }
+        Self { window_ms: WINDOW_MS, verdict, sole: true }
     }
 }
 
@@ -192,6 +195,8 @@ pub enum Finding {
     Orphan {
         /// The row.
         row: Seen,
+        /// Other ledgers forward there too, so it may be known to one of those: listed, and nothing wrong.
+        perhaps_anothers: bool,
     },
     /// A row whose marker was changed by the product or a person: nobody can tell which write it is.
     MarkerMangled {
@@ -218,7 +223,7 @@ impl Finding {
 
     /// True if counts over the cycle may be wrong because of it.
     pub fn is_wrong(&self) -> bool {
-        !matches!(self, Finding::ReExecuted { .. })
+        !matches!(self, Finding::ReExecuted { .. } | Finding::Orphan { perhaps_anothers: true, .. })
     }
 }
 
@@ -307,7 +312,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// True if nothing is wrong: re-executions are none of it.
+    /// True if nothing is wrong: re-executions are none of it, nor what another job's ledger may know.
     pub fn is_clean(&self) -> bool {
         !self.findings.iter().any(Finding::is_wrong)
     }

@@ -56,6 +56,8 @@ pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'
     let watch = told(desk.output);
     let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE), &watch);
     let mut options = AuditOptions::new(forwarding.adapter().facts().verdict);
+    // A server is the only one that forwards to its targets; beside a job's ledger there may be another job's.
+    options.sole = forwarding.target().served;
     if let Some(window) = args.window {
         options.window_ms = millis(window);
     }
