@@ -33,7 +33,17 @@ pub struct Line {
 impl Audit {
     /// All findings as lines.
     pub fn lines(&self) -> Vec<Line> {
-        self.findings.iter().enumerate().flat_map(|(at, finding)| finding.lines(at + 1)).collect()
+        let lines = self.findings.iter().enumerate().flat_map(|(at, finding)| finding.lines(at + 1));
+        lines.map(|line| self.with_name(line)).collect()
+    }
+
+    /// A line that is about a cycle as a whole says how people know it.
+    fn with_name(&self, line: Line) -> Line {
+        let seen = self.cycles.iter().find(|seen| line.row.is_empty() && seen.cycle.as_str() == line.cycle);
+        match seen.filter(|_| line.text.is_empty()) {
+            Some(seen) => Line { at: seen.at(), text: seen.name.clone(), ..line },
+            None => line,
+        }
     }
 }
 
@@ -89,7 +99,7 @@ impl Finding {
             Finding::DuplicateCycles { cycles, .. } | Finding::LikelyDuplicateCycles { cycles, .. } => {
                 let line = |cycle: &super::CycleSeen| Line {
                     cycle: cycle.cycle.to_string(),
-                    at: cycle.at_ms.map(utc).unwrap_or_default(),
+                    at: cycle.at(),
                     text: cycle.name.clone(),
                     ..base.clone()
                 };

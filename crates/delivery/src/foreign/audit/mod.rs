@@ -93,6 +93,13 @@ pub struct CycleSeen {
     pub at_ms: Option<u64>,
 }
 
+impl CycleSeen {
+    /// When it was made or its first row recorded, RFC 3339 in UTC; empty where nothing tells.
+    pub fn at(&self) -> String {
+        self.at_ms.map(utc).unwrap_or_default()
+    }
+}
+
 /// What several cycles share though only one should have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

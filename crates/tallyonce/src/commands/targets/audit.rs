@@ -44,8 +44,14 @@ pub(crate) async fn audit(args: AuditArgs, desk: Desk<'_>) -> Result<Exit, Failu
             clean,
             audits: &audits,
         }),
-        AuditFormat::Csv => desk.output.result(&csv(&audits)),
-        AuditFormat::Text => desk.output.result(&text(&audits)),
+        AuditFormat::Csv => {
+            desk.output.result(&csv(&audits));
+            // It has lines for findings alone.
+            for said in audits.iter().flat_map(beside) {
+                desk.output.note(&said);
+            }
+        }
+        AuditFormat::Text => desk.output.text(&text(&audits)),
     }
     Ok(if clean { Exit::Success } else { Exit::Found })
 }
@@ -148,22 +154,22 @@ pub(super) fn text(audits: &[Audit]) -> String {
             let closed = if cycle.closed { ", closed" } else { "" };
             let _ = writeln!(text, "cycle {} ({:?}): {} rows{closed}", cycle.cycle, cycle.name, cycle.rows);
         }
-        for gone in &audit.gone {
-            let _ = writeln!(text, "cycle {gone} is not there any more: all that is confirmed of it is missing");
-        }
         let mut number = 0;
         for line in audit.lines() {
             if line.number != number {
                 number = line.number;
-                let _ = writeln!(text, "{} {}: {}", line.finding, line.case, line.evidence);
+                let case = if line.case.is_empty() { String::new() } else { format!(" {}", line.case) };
+                let _ = writeln!(text, "{}{case}: {}", line.finding, line.evidence);
             }
-            if !line.row.is_empty() || !line.marker.is_empty() {
+            if line.row.is_empty() && !line.cycle.is_empty() {
+                let _ = writeln!(text, "  cycle {} {} {:?}", line.cycle, line.at, line.text);
+            } else if !line.row.is_empty() || !line.marker.is_empty() {
                 let shown: String = line.text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
                 let _ = writeln!(text, "  row {} {} {} {} {shown:?}", line.row, line.at, line.status, line.marker);
             }
         }
-        for unseen in &audit.unseen {
-            let _ = writeln!(text, "not to be seen here: {unseen}");
+        for said in beside(audit) {
+            let _ = writeln!(text, "{said}");
         }
         let c = audit.counts;
         let _ = writeln!(
@@ -183,6 +189,13 @@ pub(super) fn text(audits: &[Audit]) -> String {
     let verdict = if audits.iter().all(Audit::is_clean) { "clean" } else { "not clean" };
     let _ = writeln!(text, "{verdict}");
     text
+}
+
+/// What is to be said beside findings.
+fn beside(audit: &Audit) -> Vec<String> {
+    let gone =
+        audit.gone.iter().map(|id| format!("cycle {id} is not there any more: all that is confirmed of it is missing"));
+    gone.chain(audit.unseen.iter().map(|unseen| format!("not to be seen here: {unseen}"))).collect()
 }
 
 fn csv(audits: &[Audit]) -> String {

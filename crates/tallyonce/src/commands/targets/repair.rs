@@ -81,7 +81,7 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
             record,
         });
     } else {
-        desk.output.result(&text(&plans, &done, halted, (args.apply, record)));
+        desk.output.text(&text(&plans, &done, halted, (args.apply, record)));
     }
     Ok(exit)
 }
@@ -148,6 +148,9 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&Halted>, (apply, record)
     }
     for by_hand in plans.iter().flat_map(|plan| &plan.by_hand) {
         let _ = writeln!(text, "left to a person: {}", by_hand.what);
+        for cycle in &by_hand.cycles {
+            let _ = writeln!(text, "  cycle {} {} {:?}", cycle.cycle, cycle.at(), cycle.name);
+        }
     }
     let likely: usize = plans.iter().map(|plan| plan.only_likely.len()).sum();
     if likely > 0 {
