@@ -230,9 +230,9 @@ async fn a_wish_to_stop_and_the_deadline_end_it_between_two_rows() {
         let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, deadline_ms);
         let mut record = |_: &Removed| {
             if stops {
-                stop.request()
+                stop.request();
             } else {
-                product.world.pass(60_000)
+                product.world.pass(60_000);
             }
             Ok(())
         };

@@ -215,3 +215,11 @@ async fn results_that_name_no_case_are_no_repeats_of_each_other() {
         judged.lines().into_iter().map(|line| format!("{} {}", line.finding, line.case)).collect();
     assert_eq!(doubled, ["likely-doubled 12", "likely-doubled 12"]);
 }
+
+#[tokio::test]
+async fn where_it_failed_is_a_part_of_what_a_result_says() {
+    let (stub, target, cycle) = start().await;
+    let row = stub.vendor().foreign_result(Stamp::default(), cycle.as_str().parse().unwrap(), 12, "failed");
+    stub.vendor().results.change(row, Stamp::default(), |outcome| outcome.stacktrace = Some("at line 7".to_owned()));
+    assert_eq!(target.rows(&cycle, &[]).await.unwrap()[0].text, "at line 7");
+}

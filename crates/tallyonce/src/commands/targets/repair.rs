@@ -93,7 +93,7 @@ fn exit(plans: &[Plan], done: &[&Done], halted: Option<&Halted>, apply: bool) ->
     let left = |done: &&Done| matches!(done.becoming, Becoming::Left { .. }) || done.alarm.is_some();
     match halted {
         Some(halted) => after(halted).0,
-        None if open || done.iter().any(|done| left(&done)) => Exit::Found,
+        None if open || done.iter().any(left) => Exit::Found,
         None => Exit::Success,
     }
 }
