@@ -66,6 +66,8 @@ pub(crate) struct Product {
     pub(crate) faults: Mutex<Vec<Fault>>,
     /// It lets nobody read any more.
     pub(crate) denies_reads: AtomicBool,
+    /// What it says to whoever asks for a cycle by its id.
+    pub(crate) says_of_ids: Mutex<Option<Trouble>>,
     /// Calls give way to others a few times, by chance.
     pub(crate) gives_way: bool,
 }
@@ -79,6 +81,7 @@ impl Product {
             state: Mutex::default(),
             faults: Mutex::default(),
             denies_reads: AtomicBool::new(false),
+            says_of_ids: Mutex::default(),
             gives_way: false,
         }
     }
@@ -219,6 +222,9 @@ impl Adapter for Product {
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
+        if let Some(says) = self.says_of_ids.lock().unwrap().clone().filter(|_| wanted.given.is_some()) {
+            return Err(says);
+        }
         let state = self.state.lock().unwrap();
         let fits = |cycle: &&Cycle| match &wanted.given {
             Some(given) => cycle.id == *given,

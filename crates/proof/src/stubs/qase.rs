@@ -24,7 +24,7 @@ const STATUSES: [&str; 6] = ["passed", "failed", "blocked", "skipped", "invalid"
 type Reply = Result<Answer, Answer>;
 
 /// One result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The id that the client gave, or a random one.
     pub id: String,
@@ -93,17 +93,7 @@ impl Qase {
     pub fn foreign_result(&mut self, at: Stamp, run: u64, case: u64, status: &str) -> u64 {
         self.drawn += 1;
         let (id, item, status) = (format!("drawn-{}", self.drawn), case.to_string(), status.to_owned());
-        let outcome = Outcome {
-            id,
-            run,
-            case,
-            item,
-            status,
-            comment: String::new(),
-            stacktrace: None,
-            time_ms: 0,
-            at_ms: at.unix_ms,
-        };
+        let outcome = Outcome { id, run, case, item, status, at_ms: at.unix_ms, ..Outcome::default() };
         self.results.push(at, outcome)
     }
 
