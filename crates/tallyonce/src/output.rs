@@ -42,7 +42,12 @@ impl Output {
         self.progress
     }
 
-    /// A result, for machines or for people. The text ends in a newline.
+    /// A result for people. The text ends in a newline.
+    pub(crate) fn text(self, text: &str) {
+        self.result(&escape::log(text));
+    }
+
+    /// A result for machines, as it is. The text ends in a newline.
     pub(crate) fn result(self, text: &str) {
         let mut out = io::stdout().lock();
         // A closed pipe is the reader's right.

@@ -96,6 +96,11 @@ pub trait Adapter: Debug + Send + Sync {
     /// Every cycle that carries the wanted id, whoever made it, oldest first.
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble>;
 
+    /// Whether it can say that no cycle has an id. Where it can't, one that is asked for by its id is said to be there.
+    fn tells_cycles(&self) -> bool {
+        true
+    }
+
     /// Every cycle of this name, itself among them; `None` where the product can't be asked, or names are unique.
     async fn namesakes(&self, name: &str) -> Result<Option<Vec<Namesake>>, Trouble> {
         let _ = name;

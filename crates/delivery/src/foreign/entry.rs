@@ -52,6 +52,13 @@ id_type!(
     JobId
 );
 
+impl CaseId {
+    /// True if the product doesn't say which case it is: two rows of it may be of two tests.
+    pub fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// An item that needs a case.
 #[derive(Debug, Clone, Copy)]
 pub struct CaseWanted<'a> {
@@ -145,6 +152,11 @@ pub struct CycleWanted {
 }
 
 impl CycleWanted {
+    /// A cycle by the product's own id, whatever tag it has: only for a question about that one.
+    pub fn by_id(cycle: CycleId) -> Self {
+        Self { name: String::new(), id: WriteId(0), link: None, given: Some(cycle) }
+    }
+
     /// The text that the product keeps and finds: `tly` and the 26 characters of the id.
     pub fn tag(&self) -> String {
         format!("tly{}", self.id)

@@ -15,11 +15,11 @@ use crate::stop::Stop;
 /// Why nothing more is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GaveUp {
-    /// Somebody asked to stop.
-    #[error("interrupted; the last that was heard: {0}")]
+    /// Somebody asked to stop. With what was heard last; empty between two calls.
+    #[error("interrupted{}", heard(.0))]
     Stopped(String),
-    /// The deadline came first.
-    #[error("no answer before the deadline; the last that was heard: {0}")]
+    /// The deadline came first. With what was heard last; empty between two calls.
+    #[error("{}{}", if .0.is_empty() { "the deadline came before the end" } else { "no answer before the deadline" }, heard(.0))]
     Over(String),
     /// The product refuses whoever asks.
     #[error("the repository refuses these credentials: {0}")]
@@ -27,6 +27,13 @@ pub enum GaveUp {
     /// The product refuses what is asked.
     #[error("{0}")]
     Refused(String),
+    /// What is asked about is not there.
+    #[error("{0}")]
+    Gone(String),
+}
+
+fn heard(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!("; the last that was heard: {last}") }
 }
 
 /// How long, and until when, somebody waits for answers.
@@ -99,8 +106,38 @@ impl Patience<'_> {
         Tries { backoff: Backoff::new(RetryPolicy::within(left_ms)), begun_ms }
     }
 
+    /// Nothing is begun after the deadline, or against a wish to stop.
+    ///
+    /// # Errors
+    /// [`GaveUp::Stopped`], [`GaveUp::Over`].
+    pub fn may_go_on(&self) -> Result<(), GaveUp> {
+        if self.stop.is_requested() {
+            return Err(GaveUp::Stopped(String::new()));
+        }
+        if self.clock.now_ms() >= self.deadline_ms {
+            return Err(GaveUp::Over(String::new()));
+        }
+        Ok(())
+    }
+
     /// A call that changes nothing: again until it is answered.
+    ///
+    /// # Errors
+    /// Nothing more is asked.
     pub async fn reading<'c, T: Send>(
+        &mut self,
+        call: impl FnMut() -> BoxFuture<'c, Result<T, Trouble>> + Send,
+    ) -> Result<T, GaveUp> {
+        self.may_go_on()?;
+        self.finishing(call).await
+    }
+
+    /// The last call of something that is done otherwise, and that may be repeated: it gets a try whatever somebody
+    /// wishes, and is tried again only as long as nobody wishes to stop.
+    ///
+    /// # Errors
+    /// Nothing more is asked.
+    pub async fn finishing<'c, T: Send>(
         &mut self,
         mut call: impl FnMut() -> BoxFuture<'c, Result<T, Trouble>> + Send,
     ) -> Result<T, GaveUp> {
@@ -112,7 +149,8 @@ impl Patience<'_> {
             };
             match trouble {
                 Trouble::Denied(what) => return Err(GaveUp::Denied(what)),
-                Trouble::Refused(what) | Trouble::Gone(what) | Trouble::TooLarge(what) | Trouble::Exists(what) => {
+                Trouble::Gone(what) => return Err(GaveUp::Gone(what)),
+                Trouble::Refused(what) | Trouble::TooLarge(what) | Trouble::Exists(what) => {
                     return Err(GaveUp::Refused(what));
                 }
                 again => self.before_next(&mut tries, &again).await?,

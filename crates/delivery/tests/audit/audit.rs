@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Batch, Finding, Shared};
-use delivery::foreign::{Adapter as _, CaseId, CycleId, CycleWanted, Entry, KeyOnWrite, VerdictRule};
+use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Batch, Finding};
+use delivery::foreign::{CaseId, CycleId, Entry, KeyOnWrite, VerdictRule};
 use domain::intent::{Intent, IntentId, IntentState, RefusedItem};
 use domain::marker::Marker;
 use domain::{CycleName, ItemName, ProjectId, PushKey, RoundId, Status};
@@ -13,18 +13,18 @@ use crate::product::Product;
 
 const T0: u64 = 1_790_000_000_000;
 
-fn product() -> (Product, CycleId) {
+pub(crate) fn product() -> (Product, CycleId) {
     let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
     let cycle = product.cycle();
     (product, cycle)
 }
 
 pub(crate) async fn audit(product: &Product, ledger: Option<&[Intent]>) -> Audit {
-    let options = AuditOptions::new(product.facts().verdict);
+    let options = AuditOptions::new(product.facts.verdict);
     patiently(product, async |patience| Audit::of(product, &wanted(), ledger, options, patience).await).await.unwrap()
 }
 
-fn words(audit: &Audit) -> Vec<&'static str> {
+pub(crate) fn words(audit: &Audit) -> Vec<&'static str> {
     audit.findings.iter().map(Finding::word).collect()
 }
 
@@ -33,7 +33,7 @@ fn rows_of(finding: &Finding) -> Vec<&str> {
         Finding::Doubled { rows, .. } | Finding::LikelyDoubled { rows, .. } | Finding::ReExecuted { rows, .. } => {
             rows.iter().map(|row| row.row.as_str()).collect()
         }
-        Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![row.row.as_str()],
+        Finding::Orphan { row, .. } | Finding::MarkerMangled { row } => vec![row.row.as_str()],
         Finding::DuplicateCycles { .. }
         | Finding::LikelyDuplicateCycles { .. }
         | Finding::CountDiffers { .. }
@@ -160,6 +160,26 @@ async fn other_clients_equal_rows_are_likely_and_a_whole_batch_is_more_likely() 
 }
 
 #[tokio::test]
+async fn rows_that_name_no_case_repeat_nothing() {
+    let (product, cycle) = product();
+    for (case, at) in [("", T0), ("", T0 + 1000), ("1", T0)] {
+        product.put(&cycle, case, Status::Passed, "", at);
+    }
+    product.put(&cycle, "", Status::Failed, "boom", T0 + 2000);
+    let found = audit(&product, None).await;
+    assert_eq!(
+        (words(&found), found.counts.cases, found.counts.rows),
+        (vec![], 1, 4),
+        "nor was a case carried out again"
+    );
+    // The same write twice is a repeat, whatever it is of.
+    let text = comment("m", marker(1, Status::Passed, Some(1)));
+    product.put(&cycle, "", Status::Passed, &text, T0);
+    product.put(&cycle, "", Status::Passed, &text, T0 + 1000);
+    assert_eq!(words(&audit(&product, None).await), ["doubled"]);
+}
+
+#[tokio::test]
 async fn the_window_is_the_callers() {
     let (product, cycle) = product();
     product.put(&cycle, "1", Status::Passed, "", T0);
@@ -169,77 +189,6 @@ async fn the_window_is_the_callers() {
         let audit = patiently(&product, async |p| Audit::of(&product, &wanted(), None, options, p).await).await;
         assert_eq!(words(&audit.unwrap()), [word]);
     }
-}
-
-#[tokio::test]
-async fn a_second_cycle_of_the_round_is_found_and_so_is_what_stands_in_both() {
-    let (product, first) = product();
-    let second = product.cycle();
-    let text = comment("m", marker(1, Status::Passed, None));
-    product.put(&first, "1", Status::Passed, &text, T0);
-    product.put(&second, "1", Status::Passed, &text, T0 + 1);
-    let audit = audit(&product, None).await;
-    assert_eq!(words(&audit), ["duplicate-cycles", "doubled"]);
-    let Finding::DuplicateCycles { shared, cycles } = &audit.findings[0] else { panic!() };
-    let seen: Vec<(&CycleId, usize)> = cycles.iter().map(|cycle| (&cycle.cycle, cycle.rows)).collect();
-    assert_eq!((*shared, seen), (Shared::Tag, vec![(&first, 1), (&second, 1)]));
-}
-
-#[tokio::test]
-async fn a_named_cycle_beside_one_of_the_same_name_is_found() {
-    let (product, _) = product();
-    let other = CycleWanted { id: domain::marker::WriteId(9), ..wanted() };
-    let by_hand = product.create_cycle(&other).await.unwrap();
-    let wanted = CycleWanted { given: Some(by_hand), ..wanted() };
-    let options = AuditOptions::new(VerdictRule::Appends);
-    let audit = patiently(&product, async |p| Audit::of(&product, &wanted, None, options, p).await).await.unwrap();
-    assert!(matches!(&audit.findings[..], [Finding::DuplicateCycles { shared: Shared::Name, .. }]), "{audit:?}");
-}
-
-/// The audit of a cycle of the product's own that nobody here pushed to.
-async fn audit_of(product: &Product, cycle: &CycleId) -> Audit {
-    let wanted = CycleWanted { id: domain::marker::WriteId(9), given: Some(cycle.clone()), ..wanted() };
-    let options = AuditOptions::new(VerdictRule::Appends);
-    patiently(product, async |p| Audit::of(product, &wanted, None, options, p).await).await.unwrap()
-}
-
-#[tokio::test]
-async fn cycles_of_one_name_that_nobody_tagged_are_likely_to_be_one() {
-    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
-    let [first, again, later, other] =
-        ["nightly", "nightly", "nightly", "weekly"].map(|name| product.foreign_cycle(name));
-    for (cycle, at) in [(&first, T0), (&again, T0 + 5000), (&later, T0 + 86_400_000), (&other, T0)] {
-        product.put(cycle, "1", Status::Passed, "", at);
-        product.put(cycle, "2", Status::Failed, if *cycle == again { "boom" } else { "" }, at + 10);
-    }
-    // One of ours of the same name says by its tag whose it is.
-    let ours = product.create_cycle(&CycleWanted { name: "nightly".to_owned(), ..wanted() }).await.unwrap();
-    product.put(&ours, "1", Status::Passed, "", T0);
-    let found = audit_of(&product, &first).await;
-    let [Finding::LikelyDuplicateCycles { cycles, apart_ms, cases_shared, cases_equal }] = &found.findings[..] else {
-        panic!("{found:?}")
-    };
-    assert_eq!(cycles.iter().map(|cycle| &cycle.cycle).collect::<Vec<_>>(), [&first, &again]);
-    assert_eq!((*apart_ms, *cases_shared, *cases_equal), (5000, 2, 1));
-    assert_eq!(cycles[1].at_ms, Some(T0 + 5000));
-    assert!(!found.is_clean() && found.counts.rows == 2, "rows of the other one count nowhere: {found:?}");
-    assert!(found.lines()[0].evidence.contains("made within 5 s"), "{:?}", found.lines());
-    assert!(audit_of(&product, &later).await.is_clean() && audit_of(&product, &other).await.is_clean());
-}
-
-#[tokio::test]
-async fn of_many_cycles_of_one_name_the_nearest_are_read_and_the_others_said() {
-    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
-    let nights: Vec<CycleId> = (0..30).map(|_| product.foreign_cycle("nightly")).collect();
-    // The last one was made twice.
-    let again = product.foreign_cycle("nightly");
-    for (night, cycle) in nights.iter().enumerate() {
-        product.put(cycle, "1", Status::Passed, "", T0 + night as u64 * 86_400_000);
-    }
-    product.put(&again, "1", Status::Passed, "", T0 + 29 * 86_400_000 + 5000);
-    let found = audit_of(&product, &nights[29]).await;
-    assert_eq!(words(&found), ["likely-duplicate-cycles"]);
-    assert!(found.unseen[0].contains("the nearest 20 were read, and 10 were not"), "{:?}", found.unseen);
 }
 
 #[tokio::test]
@@ -253,34 +202,7 @@ async fn a_case_that_was_refused_hides_no_other_of_its_item() {
     assert!(matches!(&found.findings[..], [Finding::Missing { case, .. }] if case.as_str() == "two"), "{found:?}");
 }
 
-#[tokio::test]
-async fn containers_of_the_ledger_are_read_and_one_that_is_gone_is_missed() {
-    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
-    let container = |number| CycleWanted { id: domain::marker::WriteId(number), ..wanted() };
-    let (one, two) = (product.create_cycle(&container(1)).await.unwrap(), product.create_cycle(&container(2)).await);
-    let two = two.unwrap();
-    let of = |id, case: &str, cycle: &CycleId| {
-        let entries = [entry(case, marker(id, Status::Passed, None), Status::Passed)];
-        Intent { cycle_there: Some(cycle.to_string()), ..intent(id, IntentState::Acked, &entries) }
-    };
-    let ledger = [of(1, "a", &one), of(2, "b", &two)];
-    product.put(&one, "a", Status::Passed, &comment("", marker(1, Status::Passed, None)), T0);
-    product.put(&two, "b", Status::Passed, &comment("", marker(2, Status::Passed, None)), T0);
-    let found = audit(&product, Some(&ledger)).await;
-    assert!(found.is_clean() && found.counts.cycles == 2, "{found:?}");
-    product.delete_cycle(&two).await.unwrap();
-    assert_eq!(words(&audit(&product, Some(&ledger)).await), ["missing"]);
-}
-
-#[tokio::test]
-async fn no_cycle_is_no_clean_audit() {
-    let product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
-    let options = AuditOptions::new(VerdictRule::Appends);
-    let audit = patiently(&product, async |p| Audit::of(&product, &wanted(), None, options, p).await).await;
-    assert!(matches!(audit, Err(AuditError::NoCycle { .. })), "{audit:?}");
-}
-
-fn entry(case: &str, marker: Marker, status: Status) -> Entry {
+pub(crate) fn entry(case: &str, marker: Marker, status: Status) -> Entry {
     Entry {
         case: CaseId::new(case),
         title: format!("title of {case}"),
@@ -293,7 +215,7 @@ fn entry(case: &str, marker: Marker, status: Status) -> Entry {
     }
 }
 
-fn intent(id: u128, state: IntentState, entries: &[Entry]) -> Intent {
+pub(crate) fn intent(id: u128, state: IntentState, entries: &[Entry]) -> Intent {
     Intent {
         id: IntentId(id),
         target: "there".to_owned(),
@@ -339,11 +261,18 @@ async fn with_the_ledger_what_is_missing_and_what_is_nobodys_is_found() {
     ];
     let found = audit(&product, Some(&ledger)).await;
     assert_eq!(words(&found), ["orphan", "missing"]);
-    assert!(matches!(&found.findings[0], Finding::Orphan { row } if row.case.as_str() == "nobodys"));
+    assert!(matches!(&found.findings[0], Finding::Orphan { row, .. } if row.case.as_str() == "nobodys"));
     assert!(
         matches!(&found.findings[1], Finding::Missing { case, mangled_there: false, .. } if case.as_str() == "gone")
     );
     assert_eq!((found.counts.orphans, found.counts.missing), (1, 1));
+    // Where other jobs have ledgers of their own, only what is missing is wrong.
+    let beside = AuditOptions { sole: false, ..AuditOptions::new(VerdictRule::Appends) };
+    let found =
+        patiently(&product, async |p| Audit::of(&product, &wanted(), Some(&ledger), beside, p).await).await.unwrap();
+    assert_eq!((words(&found), found.counts.orphans), (vec!["orphan", "missing"], 1));
+    let wrong: Vec<&str> = found.findings.iter().filter(|one| one.is_wrong()).map(Finding::word).collect();
+    assert_eq!(wrong, ["missing"]);
     assert!(audit(&product, None).await.is_clean(), "without a ledger nothing is known of either");
     let mut broken = ledger[0].clone();
     broken.body = b"no entries".to_vec();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests may panic")]
 
 mod audit;
+mod cycles;
 mod given;
 mod histories;
 mod probe;

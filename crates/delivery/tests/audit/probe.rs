@@ -1,5 +1,6 @@
 //! The probe on products that are what their facts say, and on products that lie.
 
+use delivery::foreign::patience::{Doing, Patience};
 use delivery::foreign::probe::{
     Cut, CutWrite, Deed, Leave, MarkerCame, More, ProbeError, ProbeOptions, Probed, WhileWriting, contradictions,
     leave, probe,
@@ -216,15 +217,18 @@ async fn an_end_before_the_end_leaves_no_cycle() {
         let mut slow = Product::new(facts);
         slow.ways.lag_ms = 1_000_000;
         let (stop, mut random) = (Stop::new(), rand::rngs::StdRng::seed_from_u64(1));
-        if stops {
-            stop.request();
-        }
         let clock: &dyn Clock = &*slow.world;
         let deadline_ms = clock.now_ms() + 5000;
-        let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, deadline_ms);
+        let waits = |doing: Doing<'_>| {
+            if stops && matches!(doing, Doing::Waits { .. }) {
+                stop.request();
+            }
+        };
+        let mut patience = Patience::new(clock, &mut random, &stop, deadline_ms).watched(&waits);
         let ended = probe(&slow, &cases(), &options, &mut patience).await;
         let Err(ProbeError::Ended { why, left }) = ended else { panic!("{ended:?}") };
-        assert!(left.is_empty() && why.to_string().contains("until the first write shows"), "{why}");
+        let words = if stops { "interrupted" } else { "until the first write shows" };
+        assert!(left.is_empty() && why.to_string().contains(words), "{why}");
         assert!(slow.state.lock().unwrap().cycles.is_empty());
     }
     let too_few = patiently(&denied, async |patience| probe(&denied, &cases()[..1], &options, patience).await).await;

@@ -2,6 +2,7 @@
 //! cut, and calls whose answers get lost.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -63,6 +64,10 @@ pub(crate) struct Product {
     pub(crate) world: Arc<World>,
     pub(crate) state: Mutex<State>,
     pub(crate) faults: Mutex<Vec<Fault>>,
+    /// It lets nobody read any more.
+    pub(crate) denies_reads: AtomicBool,
+    /// What it says to whoever asks for a cycle by its id.
+    pub(crate) says_of_ids: Mutex<Option<Trouble>>,
     /// Calls give way to others a few times, by chance.
     pub(crate) gives_way: bool,
 }
@@ -75,6 +80,8 @@ impl Product {
             world: Arc::new(World::new(1)),
             state: Mutex::default(),
             faults: Mutex::default(),
+            denies_reads: AtomicBool::new(false),
+            says_of_ids: Mutex::default(),
             gives_way: false,
         }
     }
@@ -215,6 +222,9 @@ impl Adapter for Product {
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
+        if let Some(says) = self.says_of_ids.lock().unwrap().clone().filter(|_| wanted.given.is_some()) {
+            return Err(says);
+        }
         let state = self.state.lock().unwrap();
         let fits = |cycle: &&Cycle| match &wanted.given {
             Some(given) => cycle.id == *given,
@@ -246,6 +256,9 @@ impl Adapter for Product {
 
     async fn rows(&self, cycle: &CycleId, cases: &[CaseId]) -> Result<Vec<Row>, Trouble> {
         self.give_way().await;
+        if self.denies_reads.load(Ordering::SeqCst) {
+            return Err(Trouble::Denied("the token has expired".to_owned()));
+        }
         let now = self.world.now();
         let state = self.state.lock().unwrap();
         if !state.cycles.iter().any(|known| known.id == *cycle) {

@@ -3,7 +3,8 @@
 use std::io;
 
 use delivery::foreign::audit::Audit;
-use delivery::foreign::repair::{Applied, Becoming, Halted, How, Plan, Removed, RepairOptions, apply, plan};
+use delivery::foreign::patience::GaveUp;
+use delivery::foreign::repair::{Applied, Becoming, Done, Halted, How, Plan, Removed, RepairOptions, apply, plan};
 use delivery::foreign::{CycleId, KeyOnWrite, Repair, RowId, VerdictRule};
 use domain::Status;
 
@@ -177,7 +178,7 @@ async fn lost_answers_and_refusals_leave_one_row_or_say_why_not() {
         (Fault::RequestLost, 1, 2),
         (Fault::Wait, 1, 2),
         (Fault::Refused, 2, 2),
-        (Fault::Denied, 3, 1),
+        (Fault::Denied, 2, 2),
     ] {
         for marks in [false, true] {
             let (mut product, ..) = tripled();
@@ -188,13 +189,24 @@ async fn lost_answers_and_refusals_leave_one_row_or_say_why_not() {
             let plan = planned(&product, &audit(&product, None).await, false);
             let (applied, removed) = repair(&product, &plan).await;
             // What isn't deleted is marked instead, and recorded again as that.
-            let (left, records) = if fault == Fault::Refused && !marks { (1, 3) } else { (left, records) };
+            let refused = matches!(fault, Fault::Refused | Fault::Denied);
+            let (left, records) = if refused && !marks { (1, 3) } else { (left, records) };
             let after = audit(&product, None).await;
             assert_eq!(after.counts.rows - after.counts.marked_repeats, left, "{fault:?} {applied:?}");
             assert_eq!(removed.len(), records, "{fault:?}: each row is recorded once, before it is touched");
-            assert_eq!(applied.halted.is_some(), fault == Fault::Denied);
+            assert!(applied.halted.is_none(), "{fault:?} {applied:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn whoever_may_read_nothing_any_more_mends_nothing_more() {
+    let (product, ..) = tripled();
+    let plan = planned(&product, &audit(&product, None).await, false);
+    product.denies_reads.store(true, std::sync::atomic::Ordering::SeqCst);
+    let (applied, removed) = repair(&product, &plan).await;
+    assert!(matches!(applied.halted, Some(Halted::GaveUp(GaveUp::Denied(_)))), "{applied:?}");
+    assert_eq!((ids(&product).len(), removed.len()), (3, 0));
 }
 
 #[tokio::test]
@@ -205,6 +217,33 @@ async fn without_a_record_nothing_is_removed() {
     let applied = patiently(&product, async |patience| apply(&product, &plan, patience, &mut full).await).await;
     assert!(matches!(applied.halted, Some(Halted::Record(_))), "{applied:?}");
     assert_eq!(ids(&product).len(), 3);
+}
+
+#[tokio::test]
+async fn a_wish_to_stop_and_the_deadline_end_it_between_two_rows() {
+    for stops in [true, false] {
+        let (product, _, [first, _, third]) = tripled();
+        let plan = planned(&product, &audit(&product, None).await, false);
+        let (stop, mut random) = (delivery::Stop::new(), <rand::rngs::StdRng as rand::SeedableRng>::seed_from_u64(1));
+        let clock: &dyn delivery::Clock = &*product.world;
+        let deadline_ms = product.world.now() + 60_000;
+        let mut patience = delivery::foreign::patience::Patience::new(clock, &mut random, &stop, deadline_ms);
+        let mut record = |_: &Removed| {
+            if stops {
+                stop.request();
+            } else {
+                product.world.pass(60_000);
+            }
+            Ok(())
+        };
+        let applied = apply(&product, &plan, &mut patience, &mut record).await;
+        assert_eq!(ids(&product), [first.as_str(), third.as_str()]);
+        assert!(matches!(&applied.done[..], [Done { becoming: Becoming::Removed, .. }]), "{applied:?}");
+        match (stops, &applied.halted) {
+            (true, Some(Halted::GaveUp(GaveUp::Stopped(_)))) | (false, Some(Halted::GaveUp(GaveUp::Over(_)))) => {}
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test]

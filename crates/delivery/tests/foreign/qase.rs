@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use delivery::foreign::{Adapter, CaseChoice, Closing, CycleId, CycleWanted, Kind, OpenError, RowStatus};
+use delivery::foreign::audit::{AuditOptions, CycleRows, FoundBy, judge};
+use delivery::foreign::{Adapter, CaseChoice, Closing, CycleId, CycleWanted, Kind, OpenError, RowStatus, VerdictRule};
 use domain::Status;
 use domain::marker::Found;
-use proof::stubs::{Admin, Damage, Fault, JobFate, Lag, Plan, Qase, Quirks, Select, Stub, Vendor};
+use proof::stubs::{Admin, Damage, Fault, JobFate, Lag, Plan, Qase, Quirks, Select, Stamp, Stub, Vendor};
 use serde_json::{Value, json};
 
 use crate::given::{class, entry, item, opened, settings, wanted};
@@ -196,4 +197,29 @@ fn a_target_without_a_token_or_with_an_unknown_key_is_not_opened() {
     };
     assert!(matches!(open(json!({}), false), OpenError::Credential(_)));
     assert!(open(json!({ "siute": 3 }), true).to_string().contains("siute"));
+}
+
+#[tokio::test]
+async fn results_that_name_no_case_are_no_repeats_of_each_other() {
+    let (stub, target, cycle) = start().await;
+    let run = cycle.as_str().parse().unwrap();
+    for (second, case) in [(0, 0), (1, 0), (0, 12), (1, 12)] {
+        let at = Stamp { unix_ms: 1_790_000_000_000 + second * 1000, ..Stamp::default() };
+        stub.vendor().foreign_result(at, run, case, "passed");
+    }
+    let rows = target.rows(&cycle, &[]).await.unwrap();
+    let cycle = target.find_cycles(&wanted("1")).await.unwrap().remove(0);
+    let read = CycleRows { cycle, by: FoundBy::Tag, rows, made_ms: None };
+    let judged = judge(vec![read], None, AuditOptions::new(VerdictRule::Appends)).unwrap();
+    let doubled: Vec<String> =
+        judged.lines().into_iter().map(|line| format!("{} {}", line.finding, line.case)).collect();
+    assert_eq!(doubled, ["likely-doubled 12", "likely-doubled 12"]);
+}
+
+#[tokio::test]
+async fn where_it_failed_is_a_part_of_what_a_result_says() {
+    let (stub, target, cycle) = start().await;
+    let row = stub.vendor().foreign_result(Stamp::default(), cycle.as_str().parse().unwrap(), 12, "failed");
+    stub.vendor().results.change(row, Stamp::default(), |outcome| outcome.stacktrace = Some("at line 7".to_owned()));
+    assert_eq!(target.rows(&cycle, &[]).await.unwrap()[0].text, "at line 7");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use delivery::foreign::{Adapter, Closing, CycleId, CycleWanted, Entry, Kind, RowId, RowStatus};
 use domain::Status;
 use domain::marker::uuid_within;
-use proof::stubs::{Fault, Plan, Quirks, ReportPortal, Select, Stub};
+use proof::stubs::{Fault, Plan, Quirks, ReportPortal, Select, Stamp, Stub};
 use serde_json::json;
 
 use crate::given::{class, faults_of_a_write, item, next_write, opened, settings, wanted};
@@ -225,4 +225,21 @@ async fn unknown_members_change_nothing() {
         target.write(&cycle, std::slice::from_ref(entry)).await.unwrap();
     }
     say(&target.rows(&cycle, &[]).await.unwrap(), &entries);
+}
+
+#[tokio::test]
+async fn what_people_triaged_says_something_else() {
+    let (stub, target, cycle) = start().await;
+    let entries = [of("adds", Status::Failed), of("pays", Status::Failed)];
+    for entry in &entries {
+        target.write(&cycle, std::slice::from_ref(entry)).await.unwrap();
+    }
+    let items: Vec<u64> = stub.vendor().items.iter().map(|row| row.id).collect();
+    stub.vendor().items.change(items[1], Stamp::default(), |item| {
+        (item.issue, item.remark) = (Some("pb001".to_owned()), Some("SHOP-7".to_owned()));
+    });
+    let mut texts: Vec<String> = target.rows(&cycle, &[]).await.unwrap().into_iter().map(|row| row.text).collect();
+    texts.sort();
+    let said = entries[0].message.clone().unwrap();
+    assert_eq!(texts, [said.clone(), format!("{said}\ndefect: pb001\nSHOP-7")]);
 }

@@ -32,6 +32,11 @@ impl World {
         self.now_ms.load(Ordering::SeqCst)
     }
 
+    /// Time passes.
+    pub(crate) fn pass(&self, ms: u64) {
+        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
     pub(crate) fn below(&self, bound: u64) -> u64 {
         self.random.lock().unwrap().random_range(0..bound)
     }
@@ -75,7 +80,7 @@ impl Clock for World {
     }
 
     async fn sleep(&self, ms: u64) {
-        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+        self.pass(ms);
         self.may_die().await;
     }
 }

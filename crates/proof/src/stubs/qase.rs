@@ -24,13 +24,13 @@ const STATUSES: [&str; 6] = ["passed", "failed", "blocked", "skipped", "invalid"
 type Reply = Result<Answer, Answer>;
 
 /// One result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The id that the client gave, or a random one.
     pub id: String,
     /// The run.
     pub run: u64,
-    /// The case.
+    /// The case; 0 of a result that names none.
     pub case: u64,
     /// How the case was named: by its number, else by signature or title.
     pub item: String,
@@ -38,6 +38,8 @@ pub struct Outcome {
     pub status: String,
     /// The comment.
     pub comment: String,
+    /// What a reporter says of where it failed.
+    pub stacktrace: Option<String>,
     time_ms: u64,
     at_ms: i64,
 }
@@ -91,7 +93,7 @@ impl Qase {
     pub fn foreign_result(&mut self, at: Stamp, run: u64, case: u64, status: &str) -> u64 {
         self.drawn += 1;
         let (id, item, status) = (format!("drawn-{}", self.drawn), case.to_string(), status.to_owned());
-        let outcome = Outcome { id, run, case, item, status, comment: String::new(), time_ms: 0, at_ms: at.unix_ms };
+        let outcome = Outcome { id, run, case, item, status, at_ms: at.unix_ms, ..Outcome::default() };
         self.results.push(at, outcome)
     }
 
@@ -172,6 +174,7 @@ impl Qase {
             item: given.map_or(name, |case| case.to_string()),
             status: one["execution"]["status"].as_str().unwrap_or_default().to_owned(),
             comment: call.kept(one["message"].as_str().unwrap_or_default()),
+            stacktrace: one["execution"]["stacktrace"].as_str().map(str::to_owned),
             time_ms: one["execution"]["duration"].as_u64().unwrap_or(0),
             at_ms: call.unix_ms(),
         }
@@ -369,8 +372,8 @@ fn shown(id: u64, run: &Run) -> Value {
 /// As API v1 shows it: without the id that the client gave.
 fn result(id: u64, outcome: &Outcome) -> Value {
     json!({
-        "hash": hash(id), "result_hash": hash(id), "comment": outcome.comment, "stacktrace": null,
-        "run_id": outcome.run, "case_id": outcome.case, "status": outcome.status, "is_api_result": true,
+        "hash": hash(id), "result_hash": hash(id), "comment": outcome.comment, "stacktrace": outcome.stacktrace,
+        "run_id": outcome.run, "case_id": (outcome.case > 0).then_some(outcome.case), "status": outcome.status, "is_api_result": true,
         "time_spent_ms": outcome.time_ms, "end_time": time(outcome.at_ms), "attachments": [], "steps": [],
     })
 }

@@ -29,7 +29,7 @@ pub(super) async fn end_after(
     let deadline_ms = clock.now_ms().saturating_add(TRY_MS);
     let mut patience = Patience::new(clock, random, &session.stop, deadline_ms);
     let name = &target.settings.name;
-    match patience.reading(|| target.adapter.close_cycle(cycle, Closing::Complete)).await {
+    match patience.finishing(|| target.adapter.close_cycle(cycle, Closing::Complete)).await {
         Ok(()) => tracing::debug!(target = %name, %cycle, "ended there"),
         Err(cause) => tracing::warn!(
             target = %name, %cycle, %cause,

@@ -303,7 +303,7 @@ impl Flush<'_> {
         if self.settings.json {
             self.output.object(object);
         } else if failed.is_none() {
-            self.output.result(&summary::closing(object));
+            self.output.text(&summary::closing(object));
         }
         failed
     }

@@ -111,7 +111,7 @@ pub(crate) fn run(settings: &KeySettings, output: Output) -> Result<Exit, Failur
     if settings.json {
         output.object(&KeyObject::of(&identity, settings, &findings));
     } else if settings.explain {
-        output.result(&explanation(&identity, settings));
+        output.text(&explanation(&identity, settings));
         say(output, &findings);
     } else {
         output.result(&format!("{}\n", identity.key));

@@ -80,7 +80,7 @@ pub(crate) async fn end(
     if settings.json {
         output.object(object);
     } else if result.is_ok() && !settings.dry_run {
-        output.result(&summary::closing(object));
+        output.text(&summary::closing(object));
     }
     let result = match result {
         Ok(pushed) => Ok(forget(pushed, object).await),
@@ -245,7 +245,7 @@ impl<'a> Prepared<'a> {
             object.ends(State::DryRun, Exit::Success);
             if !settings.json {
                 let shown = forwarding.map(|forwarding| forwarding.shown());
-                output.result(&format!("{}{}", self.plan(object), shown.unwrap_or_default()));
+                output.text(&format!("{}{}", self.plan(object), shown.unwrap_or_default()));
             }
             return Ok(Pushed::unsent());
         }

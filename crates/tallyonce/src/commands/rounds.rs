@@ -47,7 +47,7 @@ pub(crate) async fn promote(
     }
     for push in pushes {
         let report = reader.push(&project, push).await?;
-        output.result(&promote_one(&reader, &project, push, &report, revision, exact).await?);
+        output.text(&promote_one(&reader, &project, push, &report, revision, exact).await?);
     }
     Ok(Exit::Success)
 }
@@ -134,7 +134,7 @@ pub(crate) async fn close(place: Place, round: &str, output: Output) -> Result<E
     // An answer may list the whole cycle; what was closed is what the name fits.
     for round in &report.rounds {
         if round.closed {
-            output.result(&format!("closed: {}\ncounting now: {}\n", round.round, counted(&round.counts)));
+            output.text(&format!("closed: {}\ncounting now: {}\n", round.round, counted(&round.counts)));
         }
     }
     Ok(Exit::Success)
@@ -159,7 +159,7 @@ pub(crate) async fn wait(place: Place, round: &str, deadline: Duration, output: 
         };
         let missing = match seen {
             Seen::Complete(words) => {
-                output.result(&words);
+                output.text(&words);
                 return Ok(Exit::Success);
             }
             Seen::Missing(words) => words,

@@ -70,7 +70,7 @@ async fn start<'a>(
     if settings.push.dry_run {
         object.ends(State::DryRun, Exit::Success);
         if !settings.push.json {
-            output.result(&plan(settings, &prepared, object));
+            output.text(&plan(settings, &prepared, object));
         }
         return Ok(None);
     }

@@ -79,7 +79,7 @@ impl Forwarding {
         let deadline_ms = clock.now_ms().saturating_add(u64::try_from(TRY.as_millis()).unwrap_or(u64::MAX));
         let mut patience = Patience::new(&clock, &mut random, stop, deadline_ms);
         for cycle in cycles {
-            if let Err(why) = patience.reading(|| self.adapter.close_cycle(cycle, Closing::Complete)).await {
+            if let Err(why) = patience.finishing(|| self.adapter.close_cycle(cycle, Closing::Complete)).await {
                 let name = &self.target.settings.name;
                 open.push(format!(
                     "{name}: all of it is there, but cycle {cycle} is still in progress ({why}): the next push ends it, or \

@@ -32,6 +32,8 @@ fn counts_are_held_against_the_ledger() {
     assert!(clean["audits"][0]["unseen"][0].as_str().unwrap().contains("lists no outcomes"), "{clean:#}");
     let text = folder.run(&["audit", "there", "--cycle", "main"]).output().unwrap();
     assert!(text.stdout.contains("not to be seen here"), "{text}");
+    let csv = folder.run(&["audit", "there", "--cycle", "main", "--format", "csv"]).output().unwrap();
+    assert!(csv.stderr.contains("not to be seen here") && csv.stdout.lines().count() == 1, "{csv}");
 
     // What the thread of ours holds is stored once more: too many.
     let ours: Vec<Test> = stub.vendor().tests.iter().map(|row| row.data.clone()).collect();
@@ -40,6 +42,8 @@ fn counts_are_held_against_the_ledger() {
     assert_eq!(code, Some(1), "{many:#}");
     let finding = &many["audits"][0]["findings"][0];
     assert_eq!(finding["finding"], "count-differs");
+    let text = folder.run(&["audit", "there", "--cycle", "main"]).output().unwrap();
+    assert!(text.stdout.contains(&format!("\n  cycle {run} ")), "{text}");
     assert_eq!(
         (&finding["confirmed"], &finding["counted"], &finding["total"]),
         (&json!(CASES), &Value::Null, &json!(CASES + 1))
@@ -48,6 +52,7 @@ fn counts_are_held_against_the_ledger() {
     let repair = folder.run(&["repair", "there", "--cycle", "main", "--apply"]).output().unwrap();
     assert_eq!(repair.code, Some(1), "{repair}");
     assert!(repair.stdout.contains("left to a person"), "{repair}");
+    assert!(repair.stdout.contains(&format!("\n  cycle {run} ")), "{repair}");
 
     // One of ours is gone: too few.
     stub.vendor().tests.retain(|row| row.data.key != ours[0].key);

@@ -78,6 +78,13 @@ fn a_run_that_another_client_made_twice_is_likely_to_be_one() {
         "{found}"
     );
     assert_eq!(finding["cycles"].as_array().unwrap().len(), 2, "{found}");
+    // People are told which, by an audit and by a repair.
+    for command in ["audit", "repair"] {
+        let text = folder.run(&[command, "there", "--cycle", &runs[0].to_string()]).output().unwrap();
+        let (_, named) = text.stdout.split_once(" share").or(text.stdout.split_once("cycles of one name")).unwrap();
+        assert!(runs.iter().all(|run| named.contains(&format!("  cycle {run} "))), "{text}");
+        assert!(named.contains("\"nightly\""), "{text}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod attached;
 mod attachments;
+mod audits;
 mod beside;
 mod calls;
 mod counted;

@@ -17,7 +17,7 @@ use crate::site::{Folder, config, report};
 pub(crate) const OUTCOMES: usize = 4;
 
 /// What a service of one's own is described by.
-const DESCRIBED: &str = r#"[target.there.statuses]
+pub(crate) const DESCRIBED: &str = r#"[target.there.statuses]
 passed = "OK"
 failed = "KO"
 errored = "ERR"

@@ -10,7 +10,7 @@ use crate::products::{ALL, OUTCOMES};
 use crate::site::{CASES, Folder, TIMEOUT, config, rail, report};
 
 /// What is added to a folder's configuration so that a server forwards to its target.
-const RULE: &str = "[forward.there]\nprojects = [\"shop\"]\ncycles = [\"main\", \"release-*\"]\n";
+pub(crate) const RULE: &str = "[forward.there]\nprojects = [\"shop\"]\ncycles = [\"main\", \"release-*\"]\n";
 
 /// A server that forwards, and the folder that its configuration is in.
 struct Site {

@@ -45,7 +45,7 @@ pub(super) async fn audit(
         Some(first) if !compared => {
             Err(AuditError::NothingToCompare { cycle: first.cycle.clone(), total: counts.rows as u64 })
         }
-        _ => Ok(Audit { cycles: shown, counts, findings, unseen: vec![UNSEEN.to_owned()] }),
+        _ => Ok(Audit { cycles: shown, counts, findings, unseen: vec![UNSEEN.to_owned()], gone: Vec::new() }),
     }
 }
 

@@ -33,7 +33,7 @@ pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOp
     for ((case, rows), sorted) in cases.iter().zip(sorted) {
         of_case(case, sorted, &batches, &mut findings, &mut counts);
         if let Some(ledger) = &ledger {
-            findings.extend(ledger.orphans(rows));
+            findings.extend(ledger.orphans(rows, options.sole));
         }
     }
     if let Some(ledger) = &ledger {
@@ -41,7 +41,7 @@ pub fn judge(cycles: Vec<CycleRows>, ledger: Option<&[Intent]>, options: AuditOp
     }
     counts.orphans = count(&findings, |finding| matches!(finding, Finding::Orphan { .. }));
     counts.missing = count(&findings, |finding| matches!(finding, Finding::Missing { .. }));
-    Ok(Audit { cycles: seen, counts, findings, unseen: Vec::new() })
+    Ok(Audit { cycles: seen, counts, findings, unseen: Vec::new(), gone: Vec::new() })
 }
 
 fn count(findings: &[Finding], which: impl Fn(&Finding) -> bool) -> usize {
@@ -88,7 +88,7 @@ fn by_case(rows: Vec<Seen>, counts: &mut Counts) -> BTreeMap<CaseId, Vec<Seen>> 
     for row in rows {
         cases.entry(row.case.clone()).or_default().push(row);
     }
-    counts.cases = cases.len();
+    counts.cases = cases.keys().filter(|case| !case.is_unknown()).count();
     for rows in cases.values_mut() {
         let repeats: BTreeSet<usize> = (0..rows.len())
             .filter(|at| rows.iter().any(|kept| kept.row != rows[*at].row && rows[*at].is_a_marked_repeat_of(kept)))
@@ -133,7 +133,7 @@ fn of_case(case: &CaseId, sorted: Sorted, batches: &likely::Batches, findings: &
             findings.push(found);
         }
     }
-    if outcomes.len() > 1 {
+    if outcomes.len() > 1 && !case.is_unknown() {
         outcomes.sort_by(|a, b| a.age().cmp(&b.age()));
         counts.re_executed_cases += 1;
         findings.push(Finding::ReExecuted { case: case.clone(), rows: outcomes });

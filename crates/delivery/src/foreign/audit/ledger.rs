@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::intent::{Intent, IntentState};
 use domain::marker::{ContentTag, Found, WriteId};
 
-use super::{AuditError, Finding, Seen};
-use crate::foreign::entry::{CaseId, Entry};
+use super::{Audit, AuditError, AuditOptions, Finding, Seen};
+use crate::foreign::entry::{CaseId, CycleId, Entry};
 use crate::foreign::facts::VerdictRule;
 
 /// All that intents mean to write.
@@ -20,7 +20,7 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     /// Reads intents.
-    pub(super) fn of(intents: &'a [Intent]) -> Result<Self, AuditError> {
+    pub(super) fn of(intents: impl IntoIterator<Item = &'a Intent>) -> Result<Self, AuditError> {
         let mut known = Self { confirmed: Vec::new(), markers: BTreeSet::new() };
         for intent in intents {
             let entries = entries_of(intent)?;
@@ -38,9 +38,9 @@ impl<'a> Known<'a> {
     }
 
     /// Rows with a marker that no intent knows.
-    pub(super) fn orphans(&self, rows: &[Seen]) -> Vec<Finding> {
+    pub(super) fn orphans(&self, rows: &[Seen], sole: bool) -> Vec<Finding> {
         let unknown = rows.iter().filter(|row| row.said().is_some_and(|said| !self.markers.contains(&said)));
-        unknown.map(|row| Finding::Orphan { row: row.clone() }).collect()
+        unknown.map(|row| Finding::Orphan { row: row.clone(), perhaps_anothers: !sole }).collect()
     }
 
     /// What is confirmed, and not there.
@@ -70,6 +70,23 @@ impl<'a> Known<'a> {
             }
         }
         missing
+    }
+}
+
+impl Audit {
+    /// Tells of cycles that are not there any more, and of all that is confirmed of them.
+    pub(super) fn miss_all_of(
+        &mut self,
+        gone: Vec<CycleId>,
+        ledger: &[Intent],
+        options: AuditOptions,
+    ) -> Result<(), AuditError> {
+        let of_gone = |intent: &&Intent| gone.iter().any(|id| intent.cycle_there.as_deref() == Some(id.as_str()));
+        let missing = Known::of(ledger.iter().filter(of_gone))?.missing(&BTreeMap::new(), options.verdict);
+        self.counts.missing += missing.len();
+        self.findings.extend(missing);
+        self.gone = gone;
+        Ok(())
     }
 }
 

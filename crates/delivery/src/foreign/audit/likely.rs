@@ -12,7 +12,8 @@ use crate::foreign::entry::{CaseId, CycleId, RowId};
 const BATCH_CASES_MIN: usize = 2;
 
 /// Rows of a case without a marker, as groups of equal rows within the window, each oldest first. Any other row between
-/// two of them says that the case was carried out again.
+/// two of them says that the case was carried out again. Rows whose case the product doesn't say are each alone: equal
+/// ones may be of different tests.
 pub(super) fn repeats(rows: &[Seen], window_ms: u64) -> Vec<Vec<&Seen>> {
     let mut cycles: BTreeMap<&CycleId, Vec<&Seen>> = BTreeMap::new();
     for row in rows {
@@ -39,7 +40,7 @@ pub(super) fn repeats(rows: &[Seen], window_ms: u64) -> Vec<Vec<&Seen>> {
 
 fn is_repeat(first: &Seen, row: &Seen, window_ms: u64) -> bool {
     let close = first.at_ms.zip(row.at_ms).is_some_and(|(first, again)| again.saturating_sub(first) <= window_ms);
-    close && first.says_the_same_as(row)
+    close && !first.case.is_unknown() && first.says_the_same_as(row)
 }
 
 /// Which likely repeats are parts of whole batches.

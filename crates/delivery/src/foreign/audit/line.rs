@@ -33,7 +33,17 @@ pub struct Line {
 impl Audit {
     /// All findings as lines.
     pub fn lines(&self) -> Vec<Line> {
-        self.findings.iter().enumerate().flat_map(|(at, finding)| finding.lines(at + 1)).collect()
+        let lines = self.findings.iter().enumerate().flat_map(|(at, finding)| finding.lines(at + 1));
+        lines.map(|line| self.with_name(line)).collect()
+    }
+
+    /// A line that is about a cycle as a whole says how people know it.
+    fn with_name(&self, line: Line) -> Line {
+        let seen = self.cycles.iter().find(|seen| line.row.is_empty() && seen.cycle.as_str() == line.cycle);
+        match seen.filter(|_| line.text.is_empty()) {
+            Some(seen) => Line { at: seen.at(), text: seen.name.clone(), ..line },
+            None => line,
+        }
     }
 }
 
@@ -70,6 +80,9 @@ impl Finding {
                 "confirmed, and not found; a row of the case has a changed marker".to_owned()
             }
             Finding::Missing { .. } => "confirmed, and not there".to_owned(),
+            Finding::Orphan { perhaps_anothers: true, .. } => {
+                "no intent of this ledger knows this marker; another job's ledger may".to_owned()
+            }
             Finding::Orphan { .. } => "no intent of the ledger knows this marker".to_owned(),
             Finding::MarkerMangled { .. } => "the marker was changed by the product or a person".to_owned(),
         }
@@ -81,12 +94,12 @@ impl Finding {
             Finding::Doubled { rows, .. } | Finding::LikelyDoubled { rows, .. } | Finding::ReExecuted { rows, .. } => {
                 rows.iter().map(|row| base.with(row)).collect()
             }
-            Finding::Orphan { row } | Finding::MarkerMangled { row } => vec![base.with(row)],
+            Finding::Orphan { row, .. } | Finding::MarkerMangled { row } => vec![base.with(row)],
             Finding::CountDiffers { cycle, .. } => vec![Line { cycle: cycle.to_string(), ..base }],
             Finding::DuplicateCycles { cycles, .. } | Finding::LikelyDuplicateCycles { cycles, .. } => {
                 let line = |cycle: &super::CycleSeen| Line {
                     cycle: cycle.cycle.to_string(),
-                    at: cycle.at_ms.map(utc).unwrap_or_default(),
+                    at: cycle.at(),
                     text: cycle.name.clone(),
                     ..base.clone()
                 };

@@ -39,12 +39,15 @@ pub struct AuditOptions {
     pub window_ms: u64,
     /// What a second write for a case does there: where it replaces, an older outcome isn't missed.
     pub verdict: VerdictRule,
+    /// True if nobody but this ledger's forwarder writes there for us: then what it doesn't know is wrong. Jobs that push
+    /// side by side have a ledger each, and what one doesn't know may be another one's.
+    pub sole: bool,
 }
 
 impl AuditOptions {
-    /// The usual window.
+    /// The usual window, of the only ledger.
     pub fn new(verdict: VerdictRule) -> Self {
-        Self { window_ms: WINDOW_MS, verdict }
+        Self { window_ms: WINDOW_MS, verdict, sole: true }
     }
 }
 
@@ -88,6 +91,13 @@ pub struct CycleSeen {
     /// When it was made, or its first row recorded, milliseconds since 1970; where nothing tells, it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_ms: Option<u64>,
+}
+
+impl CycleSeen {
+    /// When it was made or its first row recorded, RFC 3339 in UTC; empty where nothing tells.
+    pub fn at(&self) -> String {
+        self.at_ms.map(utc).unwrap_or_default()
+    }
 }
 
 /// What several cycles share though only one should have it.
@@ -192,6 +202,8 @@ pub enum Finding {
     Orphan {
         /// The row.
         row: Seen,
+        /// Other ledgers forward there too, so it may be known to one of those: listed, and nothing wrong.
+        perhaps_anothers: bool,
     },
     /// A row whose marker was changed by the product or a person: nobody can tell which write it is.
     MarkerMangled {
@@ -218,7 +230,7 @@ impl Finding {
 
     /// True if counts over the cycle may be wrong because of it.
     pub fn is_wrong(&self) -> bool {
-        !matches!(self, Finding::ReExecuted { .. })
+        !matches!(self, Finding::ReExecuted { .. } | Finding::Orphan { perhaps_anothers: true, .. })
     }
 }
 
@@ -261,6 +273,14 @@ pub enum AuditError {
         /// The tag.
         tag: String,
     },
+    /// It was asked for by the product's own id, and is not there.
+    #[error("there is no cycle {cycle} there: {why}")]
+    NotThere {
+        /// The id.
+        cycle: CycleId,
+        /// What the product says, in words.
+        why: String,
+    },
     /// The product only counts, and no ledger says how many there should be.
     #[error(
         "cycle {cycle} holds {total} outcomes; the product lists none, and nothing was pushed to it from here: there is nothing to hold the count against"
@@ -293,10 +313,13 @@ pub struct Audit {
     /// What this product lets nobody see, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// Cycles that the ledger knows of and that are not there any more: all that is confirmed of them is missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gone: Vec<CycleId>,
 }
 
 impl Audit {
-    /// True if nothing is wrong: re-executions are none of it.
+    /// True if nothing is wrong: re-executions are none of it, nor what another job's ledger may know.
     pub fn is_clean(&self) -> bool {
         !self.findings.iter().any(Finding::is_wrong)
     }

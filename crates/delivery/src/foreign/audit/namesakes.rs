@@ -97,7 +97,7 @@ fn shared(cycles: &[&CycleRows]) -> (usize, usize) {
     let mut cases: BTreeMap<&CaseId, Vec<Vec<String>>> = BTreeMap::new();
     for cycle in cycles {
         let mut of_cycle: BTreeMap<&CaseId, Vec<String>> = BTreeMap::new();
-        for row in cycle.rows.iter().filter(|row| row.status != RowStatus::Open) {
+        for row in cycle.rows.iter().filter(|row| row.status != RowStatus::Open && !row.case.is_unknown()) {
             of_cycle.entry(&row.case).or_default().push(format!("{:?} {}", row.status, row.text));
         }
         for (case, mut says) in of_cycle {

@@ -2,7 +2,6 @@
 //! Must not know what is written into it.
 
 use domain::intent::Flag;
-use domain::marker::WriteId;
 
 use super::settle::Hand;
 use super::{Forwarded, Forwarder, Halt, Turn};
@@ -109,7 +108,7 @@ impl Forwarder<'_> {
     /// What the product says of a cycle, asked for by its own id.
     pub(super) async fn there(&mut self, cycle: &CycleId) -> Result<There, Halt> {
         let adapter = self.adapter;
-        let given = CycleWanted { name: String::new(), id: WriteId(0), link: None, given: Some(cycle.clone()) };
+        let given = CycleWanted::by_id(cycle.clone());
         Ok(match self.asking(|| adapter.find_cycles(&given)).await {
             Err(Halt::Gone(_)) => There::Gone,
             Err(Halt::Refused(_)) => There::Unsaid,

@@ -257,7 +257,7 @@ impl Forwarder<'_> {
             if self.book.cycle(self.target, id).await?.as_ref() != Some(cycle) {
                 continue;
             }
-            let itself = given(cycle);
+            let itself = CycleWanted::by_id(cycle.clone());
             let itself = match self.asking(|| adapter.find_cycles(&itself)).await {
                 Err(Halt::Refused(_) | Halt::Gone(_)) => continue,
                 found => found?.into_iter().next(),
@@ -311,11 +311,6 @@ impl Forwarder<'_> {
         }
         Ok(())
     }
-}
-
-/// A cycle by its own id.
-fn given(cycle: &CycleId) -> CycleWanted {
-    CycleWanted { name: String::new(), id: WriteId(0), link: None, given: Some(cycle.clone()) }
 }
 
 /// True if an answer took it, and no reading has shown it yet.

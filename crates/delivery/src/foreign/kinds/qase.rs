@@ -99,6 +99,7 @@ struct RunMade {
 struct Outcome {
     hash: String,
     comment: Option<String>,
+    stacktrace: Option<String>,
     case_id: Option<u64>,
     status: String,
     end_time: Option<String>,
@@ -294,6 +295,8 @@ impl Adapter for Qase {
         let found = self.pages(&path, "the results", |outcome: &Outcome| outcome.hash.clone()).await?;
         let row = |outcome: Outcome| {
             let said = said(outcome.comment.as_deref().unwrap_or_default());
+            let shown = [said.text, outcome.stacktrace.unwrap_or_default()];
+            let text = shown.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
             let number = || CaseId::new(outcome.case_id.map(|id| id.to_string()).unwrap_or_default());
             Row {
                 id: RowId::new(outcome.hash),
@@ -301,7 +304,7 @@ impl Adapter for Qase {
                 status: row_status(&outcome.status, |status| self.word(status), &["untested", "in_progress"]),
                 marker: said.marker,
                 at_ms: outcome.end_time.as_deref().and_then(unix_ms),
-                text: said.text,
+                text,
             }
         };
         Ok(of_cases(found.into_iter().map(row).collect(), cases))

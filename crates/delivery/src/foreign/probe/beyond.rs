@@ -47,7 +47,7 @@ pub(super) async fn measure(
     let mut more = More::default();
     match fill(&mut more, scratch, place, cases, options, patience).await {
         Ok(()) => {}
-        Err(why @ (GaveUp::Refused(_) | GaveUp::Over(_))) => more.broken_off = Some(why.to_string()),
+        Err(why @ (GaveUp::Refused(_) | GaveUp::Gone(_) | GaveUp::Over(_))) => more.broken_off = Some(why.to_string()),
         Err(why) => return Err(why),
     }
     Ok(more)
@@ -239,7 +239,7 @@ impl Bench<'_, '_> {
         };
         match seen {
             Ok(there) => Ok(Some(there)),
-            Err(GaveUp::Refused(_)) => Ok(None),
+            Err(GaveUp::Refused(_) | GaveUp::Gone(_)) => Ok(None),
             Err(why) => Err(why),
         }
     }

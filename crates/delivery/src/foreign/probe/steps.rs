@@ -327,7 +327,7 @@ impl Bench<'_, '_> {
         // Some products refuse to list what doesn't exist: then it isn't there.
         let bad_stored = match self.rows(&bad.case).await {
             Ok(rows) => !rows.is_empty(),
-            Err(GaveUp::Refused(_)) => false,
+            Err(GaveUp::Refused(_) | GaveUp::Gone(_)) => false,
             Err(gave_up) => return Err(gave_up),
         };
         Ok(Some(BadItem { answer: wrote.answer, words: wrote.words, good: 2, stored, bad_stored }))

@@ -103,6 +103,10 @@ pub async fn apply(
 ) -> Applied {
     let mut applied = Applied::default();
     for mend in &plan.mends {
+        if let Err(gave_up) = patience.may_go_on() {
+            applied.halted = Some(gave_up.into());
+            break;
+        }
         let how = mend.how.clone();
         let mut hand = Hand { adapter, mend, how, patience, record: &mut *record, recorded: false };
         match hand.settle().await {
@@ -140,22 +144,31 @@ enum State {
 impl Hand<'_, '_> {
     async fn settle(&mut self) -> Result<Done, Halted> {
         let mut tries = self.patience.tries();
-        let mut last = "it is still listed".to_owned();
+        let (mut last, mut answered) = ("it is still listed".to_owned(), false);
         for _ in 0..TRIES_MAX {
-            match self.look().await? {
+            match self.look(answered).await? {
                 State::Ready => {}
                 State::Mended { kept_there } => return Ok(self.mended(kept_there)),
                 State::Leave(why) => return Ok(self.left(why)),
             }
+            self.patience.may_go_on()?;
             self.note()?;
-            match self.touch().await {
+            let touched = self.touch().await;
+            answered = touched.is_ok();
+            match touched {
                 Ok(()) => {
                     "it is still listed".clone_into(&mut last);
                     self.until_it_shows().await?;
                 }
-                Err(Trouble::Denied(what)) => return Err(GaveUp::Denied(what).into()),
-                Err(Trouble::Refused(why)) if self.marks_instead() => last = why,
-                Err(refused @ (Trouble::Refused(_) | Trouble::Gone(_) | Trouble::TooLarge(_) | Trouble::Exists(_))) => {
+                // Some rights end before deletions. Where nothing is allowed any more, the next reading says it.
+                Err(Trouble::Refused(why) | Trouble::Denied(why)) if self.marks_instead() => last = why,
+                Err(
+                    refused @ (Trouble::Refused(_)
+                    | Trouble::Denied(_)
+                    | Trouble::Gone(_)
+                    | Trouble::TooLarge(_)
+                    | Trouble::Exists(_)),
+                ) => {
                     return Ok(self.left(refused.to_string()));
                 }
                 // Without an answer it may be done: reading shows it.
@@ -165,17 +178,21 @@ impl Hand<'_, '_> {
                 }
             }
         }
-        match self.look().await? {
+        match self.look(answered).await? {
             State::Mended { kept_there } => Ok(self.mended(kept_there)),
             State::Ready | State::Leave(_) => Ok(self.left(format!("tried {TRIES_MAX} times; {last}"))),
         }
     }
 
-    /// Reads the case again.
-    async fn look(&mut self) -> Result<State, GaveUp> {
+    /// Reads the case again. What was `answered` is done: whether it shows is read whatever somebody wishes by now, so that
+    /// it is told what became of the row.
+    async fn look(&mut self, answered: bool) -> Result<State, GaveUp> {
         let (adapter, mend) = (self.adapter, self.mend);
         let cases = [mend.row.case.clone()];
-        let rows = self.patience.reading(|| adapter.rows(&mend.row.cycle, &cases)).await?;
+        if !answered {
+            self.patience.may_go_on()?;
+        }
+        let rows = self.patience.finishing(|| adapter.rows(&mend.row.cycle, &cases)).await?;
         let rows: Vec<Seen> = rows.into_iter().map(|row| Seen::of(&mend.row.cycle, row)).collect();
         let equal = |one: &Seen, planned: &Seen| one.row == planned.row && one.says_the_same_as(planned);
         let kept_there = rows.iter().any(|row| equal(row, &mend.kept));

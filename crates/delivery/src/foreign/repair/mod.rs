@@ -15,7 +15,7 @@ use domain::Status;
 use domain::marker::Marker;
 use serde::Serialize;
 
-use super::audit::Seen;
+use super::audit::{CycleSeen, Finding, Seen};
 use super::entry::{CaseId, RowId};
 
 pub use apply::{Applied, Becoming, Done, Halted, Removed, apply};
@@ -89,6 +89,8 @@ pub struct ByHand {
     pub sure: Sure,
     /// What it is, in words.
     pub what: String,
+    /// The cycles that it is about.
+    pub cycles: Vec<CycleSeen>,
 }
 
 /// What a repair would do.
@@ -110,7 +112,7 @@ impl Plan {
         self.mends.is_empty()
     }
 
-    fn by_hand(&mut self, sure: Sure, what: String) {
-        self.by_hand.push(ByHand { sure, what });
+    fn by_hand(&mut self, sure: Sure, finding: &Finding, cycles: Vec<CycleSeen>) {
+        self.by_hand.push(ByHand { sure, what: finding.evidence(), cycles });
     }
 }

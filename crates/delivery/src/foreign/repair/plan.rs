@@ -18,9 +18,12 @@ pub fn plan(audit: &Audit, repair: Repair, options: RepairOptions) -> Plan {
             Finding::Doubled { rows, .. } => group(rows, Sure::Certain, repair, &mut plan),
             Finding::LikelyDoubled { rows, .. } if options.likely => group(rows, Sure::Likely, repair, &mut plan),
             Finding::LikelyDoubled { case, .. } => plan.only_likely.push(case.clone()),
-            Finding::DuplicateCycles { .. } => plan.by_hand(Sure::Certain, finding.evidence()),
-            Finding::LikelyDuplicateCycles { .. } => plan.by_hand(Sure::Likely, finding.evidence()),
-            Finding::CountDiffers { .. } => plan.by_hand(Sure::Certain, finding.evidence()),
+            Finding::DuplicateCycles { cycles, .. } => plan.by_hand(Sure::Certain, finding, cycles.clone()),
+            Finding::LikelyDuplicateCycles { cycles, .. } => plan.by_hand(Sure::Likely, finding, cycles.clone()),
+            Finding::CountDiffers { cycle, .. } => {
+                let counted = audit.cycles.iter().filter(|seen| seen.cycle == *cycle).cloned().collect();
+                plan.by_hand(Sure::Certain, finding, counted);
+            }
             Finding::ReExecuted { .. }
             | Finding::Missing { .. }
             | Finding::Orphan { .. }

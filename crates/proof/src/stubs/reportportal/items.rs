@@ -21,6 +21,8 @@ pub struct Item {
     pub attributes: Value,
     /// What of a defect is waiting to be investigated.
     pub issue: Option<String>,
+    /// What people said of that.
+    pub remark: Option<String>,
     parent: Option<String>,
     name: String,
     kind: String,
@@ -40,6 +42,10 @@ impl Item {
             "id": id, "uuid": self.uuid, "name": self.name, "type": self.kind, "status": self.status,
             "launchId": self.launch, "testCaseId": self.test_case_id, "description": self.description,
             "startTime": shown(self.start_ms), "attributes": self.attributes, "hasChildren": false,
+            "issue": self.issue.as_ref().map(|defect| json!({
+                "issueType": defect, "comment": self.remark, "autoAnalyzed": false, "ignoreAnalyzer": false,
+                "externalSystemIssues": [],
+            })),
         })
     }
 }
@@ -85,6 +91,7 @@ impl ReportPortal {
             status: "IN_PROGRESS".to_owned(),
             attributes: json!(body["attributes"].as_array().map(|all| kept_values(all, kept)).unwrap_or_default()),
             issue: None,
+            remark: None,
             parent: parent.map(str::to_owned),
             name: kept(&name.ok_or_else(|| missing("name"))?),
             kind: kind.ok_or_else(|| missing("type"))?,

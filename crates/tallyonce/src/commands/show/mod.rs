@@ -42,7 +42,7 @@ pub(crate) async fn run(place: Place, wish: &Wish, output: Output) -> Result<Exi
         if wish.format == ShowFormat::Json {
             output.object(&push);
         } else {
-            output.result(&revisions::render(&push));
+            output.text(&revisions::render(&push));
         }
         return Ok(Exit::Success);
     }
@@ -53,6 +53,7 @@ pub(crate) async fn run(place: Place, wish: &Wish, output: Output) -> Result<Exi
     }
     match wish.format {
         ShowFormat::Json => output.object(&report),
+        ShowFormat::Table => output.text(&render(&report, wish.format)),
         _ => output.result(&render(&report, wish.format)),
     }
     Ok(Exit::Success)

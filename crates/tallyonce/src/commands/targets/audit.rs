@@ -6,10 +6,11 @@ use std::time::Duration;
 use delivery::SystemClock;
 use delivery::foreign::audit::{Audit, AuditError, AuditOptions, Line};
 use delivery::foreign::patience::{GaveUp, Patience};
+use delivery::foreign::{CycleId, Kind};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use super::{Desk, There, cycles_there, gave_up, given, patience, told};
+use super::{Desk, There, cycles_there, gave_up, patience, told};
 use crate::cli::{AuditArgs, AuditFormat, ThereArgs};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -43,8 +44,14 @@ pub(crate) async fn audit(args: AuditArgs, desk: Desk<'_>) -> Result<Exit, Failu
             clean,
             audits: &audits,
         }),
-        AuditFormat::Csv => desk.output.result(&csv(&audits)),
-        AuditFormat::Text => desk.output.result(&text(&audits)),
+        AuditFormat::Csv => {
+            desk.output.result(&csv(&audits));
+            // It has lines for findings alone.
+            for said in audits.iter().flat_map(beside) {
+                desk.output.note(&said);
+            }
+        }
+        AuditFormat::Text => desk.output.text(&text(&audits)),
     }
     Ok(if clean { Exit::Success } else { Exit::Found })
 }
@@ -55,42 +62,58 @@ pub(super) async fn all(forwarding: &Forwarding, args: &ThereArgs, desk: &Desk<'
     let watch = told(desk.output);
     let mut patience = patience(&clock, &mut random, &desk.stop, args.deadline.unwrap_or(DEADLINE), &watch);
     let mut options = AuditOptions::new(forwarding.adapter().facts().verdict);
+    // A server is the only one that forwards to its targets; beside a job's ledger there may be another job's.
+    options.sole = forwarding.target().served;
     if let Some(window) = args.window {
         options.window_ms = millis(window);
     }
     let mut audits = Vec::new();
-    for There { wanted, intents } in cycles_there(forwarding, args).await? {
-        let audit = Audit::of(forwarding.adapter(), &wanted, intents.as_deref(), options, &mut patience).await;
-        match audit {
-            Ok(audit) => audits.push(audit),
-            Err(AuditError::Unread(GaveUp::Refused(why))) if intents.is_none() => {
-                // No id of the product's: perhaps a name.
-                for there in named(forwarding, args, &why, &mut patience).await? {
-                    let adapter = forwarding.adapter();
-                    let audit = Audit::of(adapter, &there.wanted, None, options, &mut patience).await;
-                    audits.push(audit.map_err(|error| failure(args, error))?);
-                }
+    for there in cycles_there(forwarding, args).await? {
+        patience.may_go_on().map_err(|why| gave_up(&args.target, &why))?;
+        match there {
+            There::Known { wanted, intents } => {
+                let audit = Audit::of(forwarding.adapter(), &wanted, Some(&intents), options, &mut patience).await;
+                audits.push(audit.map_err(|error| failure(args, error))?);
             }
-            Err(error) => return Err(failure(args, error)),
+            There::Said(id) => audits.extend(of_said(forwarding, args, &id, options, &mut patience).await?),
         }
     }
     Ok(audits)
 }
 
-/// The cycles there of this name, where the product can be asked for names.
-async fn named(
+/// The cycle that has this id in the product; where none has, those of this name, as far as it can be asked for names.
+async fn of_said(
     forwarding: &Forwarding,
     args: &ThereArgs,
-    why: &str,
+    id: &CycleId,
+    options: AuditOptions,
     patience: &mut Patience<'_>,
-) -> Result<Vec<There>, Failure> {
-    let (adapter, kind) = (forwarding.adapter(), forwarding.target().settings.kind);
+) -> Result<Vec<Audit>, Failure> {
+    let adapter = forwarding.adapter();
+    let error = match Audit::of_cycle(adapter, id, options, patience).await {
+        Ok(audit) => return Ok(vec![audit]),
+        // Some products refuse what doesn't look like an id of theirs.
+        Err(error @ (AuditError::NotThere { .. } | AuditError::Unread(GaveUp::Refused(_)))) => error,
+        Err(error) => return Err(failure(args, error)),
+    };
     let named = patience.reading(|| adapter.namesakes(&args.cycle)).await;
-    let found = named.ok().flatten().unwrap_or_default();
-    if !found.is_empty() {
-        return Ok(found.iter().map(|namesake| given(namesake.found.id.as_str())).collect());
+    let named = named.map_err(|why| gave_up(&args.target, &why))?.unwrap_or_default();
+    if named.is_empty() {
+        return Err(match error {
+            AuditError::NotThere { why, .. } => not_there(forwarding.target().settings.kind, args, &why),
+            other => failure(args, other),
+        });
     }
-    Err(Failure::nothing_there(
+    let mut audits = Vec::with_capacity(named.len());
+    for namesake in named {
+        let audit = Audit::of_cycle(adapter, &namesake.found.id, options, patience).await;
+        audits.push(audit.map_err(|error| failure(args, error))?);
+    }
+    Ok(audits)
+}
+
+fn not_there(kind: Kind, args: &ThereArgs, why: &str) -> Failure {
+    Failure::nothing_there(
         format!(
             "{}: no ledger here knows a cycle {:?}, so it was asked for as {kind}'s own id, and there is none: {why}",
             args.target, args.cycle
@@ -100,7 +123,7 @@ async fn named(
              id: {}.",
             kind.cycle_id()
         ),
-    ))
+    )
 }
 
 fn millis(length: Duration) -> u64 {
@@ -110,7 +133,7 @@ fn millis(length: Duration) -> u64 {
 fn failure(args: &ThereArgs, error: AuditError) -> Failure {
     match error {
         AuditError::Unread(why) => gave_up(&args.target, &why),
-        AuditError::NoCycle { .. } => Failure::nothing_there(
+        AuditError::NoCycle { .. } | AuditError::NotThere { .. } => Failure::nothing_there(
             format!("{}: {error}", args.target),
             "Name a cycle that was pushed to from here, or the product's own id of one.",
         ),
@@ -135,15 +158,18 @@ pub(super) fn text(audits: &[Audit]) -> String {
         for line in audit.lines() {
             if line.number != number {
                 number = line.number;
-                let _ = writeln!(text, "{} {}: {}", line.finding, line.case, line.evidence);
+                let case = if line.case.is_empty() { String::new() } else { format!(" {}", line.case) };
+                let _ = writeln!(text, "{}{case}: {}", line.finding, line.evidence);
             }
-            if !line.row.is_empty() || !line.marker.is_empty() {
+            if line.row.is_empty() && !line.cycle.is_empty() {
+                let _ = writeln!(text, "  cycle {} {} {:?}", line.cycle, line.at, line.text);
+            } else if !line.row.is_empty() || !line.marker.is_empty() {
                 let shown: String = line.text.chars().take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
                 let _ = writeln!(text, "  row {} {} {} {} {shown:?}", line.row, line.at, line.status, line.marker);
             }
         }
-        for unseen in &audit.unseen {
-            let _ = writeln!(text, "not to be seen here: {unseen}");
+        for said in beside(audit) {
+            let _ = writeln!(text, "{said}");
         }
         let c = audit.counts;
         let _ = writeln!(
@@ -163,6 +189,13 @@ pub(super) fn text(audits: &[Audit]) -> String {
     let verdict = if audits.iter().all(Audit::is_clean) { "clean" } else { "not clean" };
     let _ = writeln!(text, "{verdict}");
     text
+}
+
+/// What is to be said beside findings.
+fn beside(audit: &Audit) -> Vec<String> {
+    let gone =
+        audit.gone.iter().map(|id| format!("cycle {id} is not there any more: all that is confirmed of it is missing"));
+    gone.chain(audit.unseen.iter().map(|unseen| format!("not to be seen here: {unseen}"))).collect()
 }
 
 fn csv(audits: &[Audit]) -> String {

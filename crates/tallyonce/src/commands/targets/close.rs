@@ -62,7 +62,7 @@ pub(crate) async fn close(there: RoundThere, desk: Desk<'_>) -> Result<Exit, Fai
     if adapter.ending() == Ending::Refuses {
         let _ = writeln!(text, "outcomes that come later may be refused there");
     }
-    desk.output.result(&text);
+    desk.output.text(&text);
     Ok(Exit::Success)
 }
 

@@ -78,7 +78,7 @@ pub(crate) async fn forwards(args: ForwardsArgs, looks: Looks, desk: Desk<'_>) -
     if args.json {
         desk.output.object(&report);
     } else {
-        desk.output.result(&text(&report));
+        desk.output.text(&text(&report));
     }
     Ok(if report.forwards.iter().any(IntentReport::is_in_doubt) { Exit::Forwarding } else { Exit::Success })
 }

@@ -17,7 +17,6 @@ use delivery::{Clock as _, Stop, SystemClock};
 use domain::ci::Env;
 use domain::intent::{Intent, IntentId};
 use domain::listing::{IntentReport, RoundReport};
-use domain::marker::WriteId;
 use domain::round::RoundChoice;
 use domain::{CycleName, ProjectId};
 use rand::rngs::StdRng;
@@ -91,16 +90,18 @@ fn told(output: Output) -> impl Fn(Doing<'_>) + Sync {
     }
 }
 
-/// A cycle there, with what the ledger knows of it.
-struct There {
-    wanted: CycleWanted,
-    intents: Option<Vec<Intent>>,
+/// What `--cycle` means there.
+enum There {
+    /// A cycle that the ledger knows, with what was written into it.
+    Known { wanted: CycleWanted, intents: Vec<Intent> },
+    /// No ledger here knows it: the product's own id of one, or its name.
+    Said(CycleId),
 }
 
 /// The cycles there that `--cycle` means: those of our cycle's rounds as the ledger has them, else the product's own id.
 async fn cycles_there(forwarding: &Forwarding, args: &ThereArgs) -> Result<Vec<There>, Failure> {
-    let mut by_cycle: Vec<There> = Vec::new();
-    let Some(ledger) = forwarding.ledger().await? else { return Ok(vec![given(&args.cycle)]) };
+    let said = || vec![There::Said(CycleId::new(&args.cycle))];
+    let Some(ledger) = forwarding.ledger().await? else { return Ok(said()) };
     let target = Some(args.target.to_string());
     let listed = ledger.intent_reports(IntentQuery { target: target.clone(), ..IntentQuery::default() }).await;
     let is_meant = |one: &IntentReport| {
@@ -110,22 +111,25 @@ async fn cycles_there(forwarding: &Forwarding, args: &ThereArgs) -> Result<Vec<T
     meant.retain(is_meant);
     let ids: Vec<IntentId> = meant.into_iter().filter_map(|one| one.id).collect();
     if ids.is_empty() {
-        return Ok(vec![given(&args.cycle)]);
+        return Ok(said());
     }
     let intents = ledger.intents(IntentQuery { ids, target, ..IntentQuery::default() }).await;
     let intents = intents.map_err(|error| Failure::store(&error))?;
     let mut rounds = Rounds { ledger: &*ledger, known: BTreeMap::new() };
+    let mut by_cycle: Vec<(CycleId, CycleWanted, Vec<Intent>)> = Vec::new();
     for intent in intents {
-        let Some(there) = intent.cycle_there.clone() else { continue };
-        let is_there = |known: &&mut There| known.wanted.given.as_ref().is_some_and(|cycle| cycle.as_str() == there);
-        if let Some(known) = by_cycle.iter_mut().find(is_there) {
-            known.intents.get_or_insert_default().push(intent);
+        let Some(there) = intent.cycle_there.as_deref().map(CycleId::new) else { continue };
+        if let Some((.., intents)) = by_cycle.iter_mut().find(|(known, ..)| *known == there) {
+            intents.push(intent);
         } else {
-            let wanted = forwarding.wanted_of(&intent, &there, rounds.of(&intent).await?);
-            by_cycle.push(There { wanted, intents: Some(vec![intent]) });
+            let wanted = forwarding.wanted_of(&intent, there.as_str(), rounds.of(&intent).await?);
+            by_cycle.push((there, wanted, vec![intent]));
         }
     }
-    Ok(if by_cycle.is_empty() { vec![given(&args.cycle)] } else { by_cycle })
+    if by_cycle.is_empty() {
+        return Ok(said());
+    }
+    Ok(by_cycle.into_iter().map(|(_, wanted, intents)| There::Known { wanted, intents }).collect())
 }
 
 /// What a ledger knows of rounds, each cycle read once.
@@ -150,21 +154,15 @@ impl Rounds<'_> {
     }
 }
 
-/// A cycle of the product that nobody here pushed to.
-fn given(cycle: &str) -> There {
-    // Nothing carries this id: only the cycle that is named is read.
-    let id = WriteId(u128::MAX);
-    There {
-        wanted: CycleWanted { name: cycle.to_owned(), id, link: None, given: Some(CycleId::new(cycle)) },
-        intents: None,
-    }
-}
-
 /// The product gave no answer, or none that helps.
 fn gave_up(target: &delivery::foreign::TargetName, error: &GaveUp) -> Failure {
     let failure = match error {
         GaveUp::Denied(what) => Failure::denied_there(target, what),
         GaveUp::Refused(what) => Failure::refused_there(target, what),
+        GaveUp::Gone(what) => Failure::nothing_there(
+            format!("{target}: {what}"),
+            "Look whether somebody deleted it there, then run the same command again.",
+        ),
         GaveUp::Stopped(_) | GaveUp::Over(_) => Failure::unanswered(target, &error.to_string()),
     };
     // No push is under way: what those say of one would be wrong here.

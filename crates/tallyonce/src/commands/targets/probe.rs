@@ -56,7 +56,7 @@ pub(crate) async fn probe(args: ProbeArgs, desk: Desk<'_>) -> Result<Exit, Failu
     if args.json {
         desk.output.object(&ProbeObject { target: args.target.as_str(), kept, probed: &probed });
     } else {
-        desk.output.result(&text(&probed, kept));
+        desk.output.text(&text(&probed, kept));
     }
     Ok(if probed.contradicts.is_empty() { Exit::Success } else { Exit::Found })
 }

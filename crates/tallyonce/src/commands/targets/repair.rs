@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use delivery::SystemClock;
-use delivery::foreign::repair::{self, Applied, Becoming, Done, How, Mend, Plan, Removed, RepairOptions, Sure};
+use delivery::foreign::patience::GaveUp;
+use delivery::foreign::repair::{self, Applied, Becoming, Done, Halted, How, Mend, Plan, Removed, RepairOptions, Sure};
 use rand::rngs::StdRng;
 use serde::Serialize;
 
@@ -66,8 +67,8 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
         }
     }
     let done: Vec<&Done> = applied.iter().flat_map(|applied| &applied.done).collect();
-    let halted = applied.iter().find_map(|applied| applied.halted.as_ref()).map(ToString::to_string);
-    let exit = exit(&plans, &done, halted.as_deref(), args.apply);
+    let halted = applied.iter().find_map(|applied| applied.halted.as_ref());
+    let exit = exit(&plans, &done, halted, args.apply);
     let record = (recorded > 0).then_some(record.as_path());
     if args.json {
         desk.output.object(&RepairObject {
@@ -76,26 +77,40 @@ pub(crate) async fn repair(args: RepairArgs, desk: Desk<'_>) -> Result<Exit, Fai
             applied: args.apply,
             plan: &plans,
             done,
-            halted,
+            halted: halted.map(ToString::to_string),
             record,
         });
     } else {
-        desk.output.result(&text(&plans, &done, halted.as_deref(), (args.apply, record)));
+        desk.output.text(&text(&plans, &done, halted, (args.apply, record)));
     }
     Ok(exit)
 }
 
-/// 0 once nothing is left that repeats; a plan that is only shown leaves everything.
-fn exit(plans: &[Plan], done: &[&Done], halted: Option<&str>, apply: bool) -> Exit {
+/// 0 once nothing is left that repeats and nobody has to look at anything; a plan that is only shown leaves everything.
+fn exit(plans: &[Plan], done: &[&Done], halted: Option<&Halted>, apply: bool) -> Exit {
     let by_hand = |plan: &Plan| plan.by_hand.iter().any(|by_hand| by_hand.sure == Sure::Certain);
     let open = plans.iter().any(|plan| !plan.not_possible.is_empty() || by_hand(plan) || (!apply && !plan.is_empty()));
-    let left = done.iter().any(|done| matches!(done.becoming, Becoming::Left { .. }));
-    if halted.is_some() {
-        Exit::NotConfirmed
-    } else if open || left {
-        Exit::Found
-    } else {
-        Exit::Success
+    let left = |done: &&Done| matches!(done.becoming, Becoming::Left { .. }) || done.alarm.is_some();
+    match halted {
+        Some(halted) => after(halted).0,
+        None if open || done.iter().any(left) => Exit::Found,
+        None => Exit::Success,
+    }
+}
+
+/// What a repair that ended before its end exits with, and what is to be done next.
+fn after(halted: &Halted) -> (Exit, &'static str) {
+    match halted {
+        Halted::GaveUp(GaveUp::Stopped(_) | GaveUp::Over(_)) => (Exit::NotConfirmed, "the same command goes on"),
+        Halted::GaveUp(GaveUp::Denied(_)) => {
+            (Exit::Rejected, "mend the credentials or the rights of their user; then the same command goes on")
+        }
+        Halted::GaveUp(GaveUp::Refused(_) | GaveUp::Gone(_)) => {
+            (Exit::Rejected, "the same again is refused again: look at what it says, then audit once more")
+        }
+        Halted::Record(_) => {
+            (Exit::Usage, "make room for the record, or name another file with --record; then the same command goes on")
+        }
     }
 }
 
@@ -119,7 +134,7 @@ fn recorder(path: &Path) -> Result<impl FnMut(&Removed) -> std::io::Result<()> +
     })
 }
 
-fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (bool, Option<&Path>)) -> String {
+fn text(plans: &[Plan], done: &[&Done], halted: Option<&Halted>, (apply, record): (bool, Option<&Path>)) -> String {
     let mut text = String::new();
     for Mend { kept, row, how, .. } in plans.iter().flat_map(|plan| &plan.mends) {
         let what = match how {
@@ -133,6 +148,9 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (
     }
     for by_hand in plans.iter().flat_map(|plan| &plan.by_hand) {
         let _ = writeln!(text, "left to a person: {}", by_hand.what);
+        for cycle in &by_hand.cycles {
+            let _ = writeln!(text, "  cycle {} {} {:?}", cycle.cycle, cycle.at(), cycle.name);
+        }
     }
     let likely: usize = plans.iter().map(|plan| plan.only_likely.len()).sum();
     if likely > 0 {
@@ -151,7 +169,7 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (
         }
     }
     if let Some(halted) = halted {
-        let _ = writeln!(text, "ended before its end: {halted}; the same command goes on");
+        let _ = writeln!(text, "ended before its end: {halted}; {}", after(halted).1);
     }
     let mends: usize = plans.iter().map(|plan| plan.mends.len()).sum();
     let stay: usize = plans.iter().map(|plan| plan.not_possible.len()).sum();
@@ -168,4 +186,49 @@ fn text(plans: &[Plan], done: &[&Done], halted: Option<&str>, (apply, record): (
     };
     let _ = writeln!(text, "{end}");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use delivery::foreign::audit::Seen;
+    use delivery::foreign::{CaseId, CycleId, Row, RowId, RowStatus};
+    use domain::marker::Found;
+
+    use super::*;
+
+    fn done(alarm: Option<&str>) -> Done {
+        let row = Row {
+            id: RowId::new("2"),
+            case: CaseId::new("1"),
+            status: RowStatus::Is(domain::Status::Passed),
+            marker: Found::Nothing,
+            at_ms: None,
+            text: String::new(),
+        };
+        let row = Seen::of(&CycleId::new("R1"), row);
+        Done { row, kept: RowId::new("1"), becoming: Becoming::Removed, alarm: alarm.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_alarm_is_no_success() {
+        assert_eq!(exit(&[Plan::default()], &[&done(None)], None, true), Exit::Success);
+        assert_eq!(exit(&[Plan::default()], &[&done(Some("row 1 is not there"))], None, true), Exit::Found);
+    }
+
+    #[test]
+    fn only_what_goes_on_by_itself_says_so() {
+        let what = || "no".to_owned();
+        for (halted, number, goes_on) in [
+            (Halted::GaveUp(GaveUp::Stopped(what())), 75, true),
+            (Halted::GaveUp(GaveUp::Over(what())), 75, true),
+            (Halted::GaveUp(GaveUp::Denied(what())), 4, false),
+            (Halted::GaveUp(GaveUp::Refused(what())), 4, false),
+            (Halted::GaveUp(GaveUp::Gone(what())), 4, false),
+            (Halted::Record(std::io::Error::other("disk full")), 2, false),
+        ] {
+            assert_eq!(exit(&[], &[], Some(&halted), true).number(), number, "{halted}");
+            let text = text(&[], &[], Some(&halted), (true, None));
+            assert_eq!(text.contains(&format!("{halted}; the same command goes on\n")), goes_on, "{text}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::Status;
+use domain::marker::Found;
 use serde_json::{Value, json};
 
 use super::OpenError;
@@ -155,7 +156,7 @@ impl Azure {
         } else {
             RowStatus::Open
         };
-        let test = outcome.automated_test_storage.or(outcome.automated_test_name);
+        let test = test_of(said.marker, outcome.automated_test_storage, outcome.automated_test_name);
         let own = || case.or(test).unwrap_or_default();
         let case = match said.case {
             Some(case) if self.plan.is_none() => case,
@@ -248,6 +249,15 @@ impl Azure {
     async fn set_run(&self, cycle: &CycleId, body: &Value) -> Result<(), Trouble> {
         let path = self.api.path(&format!("runs/{}", encoded(cycle.as_str())), "");
         self.api.call(Call::patch(path, body)).await.and_then(|answer| json(&answer)).map(drop)
+    }
+}
+
+/// What a result is of where it names no case of a plan. Ours stands in the storage; other clients keep the file or the
+/// class there, and only the name beside it tells one test of it from the next.
+fn test_of(marker: Found, storage: Option<String>, name: Option<String>) -> Option<String> {
+    match (marker, storage, name) {
+        (Found::Nothing, Some(storage), Some(name)) => Some(format!("{storage} > {name}")),
+        (_, storage, name) => storage.or(name),
     }
 }
 
@@ -361,5 +371,19 @@ impl Adapter for Azure {
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {
         let path = self.api.path(&format!("runs/{}", encoded(cycle.as_str())), "");
         absent(self.api.call(Call::delete(path)).await.map(drop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_one_file_are_told_apart_by_their_names() {
+        let of = |marker, name: &str| test_of(marker, Some("shop.dll".to_owned()), Some(name.to_owned()));
+        assert_eq!(of(Found::Nothing, "adds").as_deref(), Some("shop.dll > adds"));
+        assert_ne!(of(Found::Nothing, "adds"), of(Found::Nothing, "pays"));
+        assert_eq!(of(Found::Mangled, "adds").as_deref(), Some("shop.dll"), "ours keeps its case there");
+        assert_eq!(test_of(Found::Nothing, None, Some("adds".to_owned())).as_deref(), Some("adds"));
     }
 }

@@ -234,6 +234,10 @@ impl Adapter for Generic {
         }
     }
 
+    fn tells_cycles(&self) -> bool {
+        false
+    }
+
     async fn create_cycle(&self, wanted: &CycleWanted) -> Result<CycleId, Trouble> {
         match &self.spec.cycles {
             None => Ok(CycleId::new(wanted.tag())),

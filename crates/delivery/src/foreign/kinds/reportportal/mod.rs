@@ -238,12 +238,12 @@ impl ReportPortal {
             row_status(&item.status, |status| self.word(status), &[])
         };
         Row {
+            text: item.text(),
             id: RowId::new(item.uuid),
             case: CaseId::new(item.test_case_id.unwrap_or(item.name)),
             status,
             marker: ours.map_or(domain::marker::Found::Nothing, |attribute| Marker::find(&attribute.value)),
             at_ms: item.start_time.as_ref().and_then(Moment::ms),
-            text: item.description.unwrap_or_default(),
         }
     }
 }

@@ -69,6 +69,45 @@ pub(super) struct Item {
     pub(super) launch_id: Option<u64>,
     #[serde(default)]
     pub(super) attributes: Vec<Attribute>,
+    pub(super) issue: Option<Issue>,
+}
+
+/// What people said of a defect.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Issue {
+    #[serde(rename = "issueType")]
+    defect: Option<String>,
+    comment: Option<String>,
+    external_system_issues: Vec<External>,
+}
+
+/// An issue in a tracker.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct External {
+    ticket_id: Option<String>,
+    url: Option<String>,
+}
+
+/// The defect type of what nobody has looked at yet.
+const TO_INVESTIGATE: &str = "ti001";
+
+impl Item {
+    /// All that people see of it: what it says, and how it was triaged.
+    pub(super) fn text(&self) -> String {
+        let triage = self.issue.iter().flat_map(Issue::lines);
+        self.description.iter().cloned().chain(triage).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Issue {
+    fn lines(&self) -> Vec<String> {
+        let defect = self.defect.iter().filter(|word| *word != TO_INVESTIGATE).map(|word| format!("defect: {word}"));
+        let trackers = self.external_system_issues.iter();
+        let trackers = trackers.filter_map(|issue| issue.ticket_id.as_ref().or(issue.url.as_ref()));
+        defect.chain(self.comment.clone()).chain(trackers.map(|issue| format!("issue: {issue}"))).collect()
+    }
 }
 
 #[derive(Deserialize)]

@@ -20,11 +20,12 @@ const DESCRIPTION_CHARS_MAX: usize = 4000;
 impl TestRail {
     pub(super) async fn find_runs(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
         if let Some(given) = &wanted.given {
-            let run = self.run(id("run", given.as_str())?).await.map_err(|trouble| match trouble {
-                Trouble::Refused(what) => Trouble::Gone(format!("run {given}, which the configuration names: {what}")),
+            let gone = |trouble| match trouble {
+                Trouble::Refused(what) => Trouble::Gone(format!("run {given}: {what}")),
                 other => other,
-            })?;
-            return Ok(vec![found(run)]);
+            };
+            let number = id("run", given.as_str()).map_err(gone)?;
+            return Ok(vec![found(self.run(number).await.map_err(gone)?)]);
         }
         let runs = self.runs().await?;
         let tag = wanted.tag();
