@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::foreign::probe::{self, Leave, Probed, RateSeen};
-use delivery::foreign::{self, Adapter, Book, Facts, Forwarded, Forwarder, Heard, Load, Step, Strategy};
+use delivery::foreign::{
+    self, Adapter, Book, Facts, Forwarded, Forwarder, Heard, Load, Step, Strategy, TargetSettings,
+};
 use delivery::{Attachments, Clock as _, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 use rand::rngs::StdRng;
@@ -125,7 +127,8 @@ impl Forwarding {
             Err(error) => return Err(refused(&format!("{} can't be read: {error}", path.display()))),
         };
         let facts = Facts { quiet_ms: self.quiet_ms(), ..*self.adapter.facts() };
-        self.doubt = match probe::leave(self.strategy, probed.as_ref(), &facts, strict) {
+        let subject = self.target.settings.subject();
+        self.doubt = match probe::leave(self.strategy, probed.as_ref(), &subject, &facts, strict) {
             Leave::Granted => None,
             Leave::Warned(why) => Some(format!("{name}: {why}")),
             Leave::Refused(why) => return Err(refused(&why)),
@@ -176,6 +179,17 @@ impl Forwarding {
     /// Its adapter.
     pub(crate) fn adapter(&self) -> &dyn Adapter {
         &*self.adapter
+    }
+
+    /// An adapter of the same target that makes no cases.
+    ///
+    /// # Errors
+    /// A certificate can't be used any more.
+    pub(crate) fn only_looking(&self, connection: &ConnectionSettings) -> Result<Arc<dyn Adapter>, Failure> {
+        let settings = TargetSettings { create_cases: false, ..self.target.settings.clone() };
+        let opened = foreign::open(settings, &repository::http_settings(connection), Arc::new(SystemClock::new()));
+        opened
+            .map_err(|error| Failure::usage(format!("{}: {error}", self.name()), "Mend the file or its certificates."))
     }
 
     /// What its answers said of a rate limit so far.

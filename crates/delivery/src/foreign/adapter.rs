@@ -114,6 +114,14 @@ pub trait Adapter: Debug + Send + Sync {
         0
     }
 
+    /// Whether what is written into a cycle stays in it, as a probe needs it to.
+    ///
+    /// # Errors
+    /// In words for people: it comes into what others count.
+    fn keeps_to_its_cycle(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// How it is read back.
     fn listing(&self) -> Listing {
         Listing::Cycle

@@ -123,7 +123,7 @@ impl Forwarding {
         }
     }
 
-    fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         self.target.settings.name.as_str()
     }
 }
