@@ -2,16 +2,15 @@
 
 mod cycles;
 mod ending;
+mod grant;
 mod place;
 mod said;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use delivery::foreign::probe::{self, Leave, Probed, RateSeen};
-use delivery::foreign::{
-    self, Adapter, Book, Facts, Forwarded, Forwarder, Heard, Load, Step, Strategy, TargetSettings,
-};
+use delivery::foreign::probe::RateSeen;
+use delivery::foreign::{self, Adapter, Book, Forwarded, Forwarder, Heard, Load, Step, Strategy, TargetSettings};
 use delivery::{Attachments, Clock as _, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 use rand::rngs::StdRng;
@@ -102,56 +101,6 @@ impl Forwarding {
         }
         let close = ending::when(section, target.close, strategy, &*adapter)?;
         Ok(Self { target, adapter, heard, strategy, close, output, doubt: None })
-    }
-
-    /// Holds the strategy against the last probe, if there is one, and makes the folder of the ledger.
-    ///
-    /// # Errors
-    /// The probe speaks against it; under `strict` also if `replace` was never probed. The folder can't be made.
-    pub(crate) fn granted(mut self, strict: bool) -> Result<Self, Failure> {
-        let name = &self.target.settings.name;
-        let path = &self.target.probe;
-        let refused = |why: &str| {
-            Failure::usage(
-                format!("{name}: {why}"),
-                format!(
-                    "Mend what it names or choose a strategy that it allows, then run `tallyonce probe {name}` again; its \
-                     result is {}.",
-                    path.display()
-                ),
-            )
-        };
-        let probed = match std::fs::read_to_string(path) {
-            Ok(text) => Some(Probed::parse(&text).map_err(|why| refused(&format!("{}: {why}", path.display())))?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(refused(&format!("{} can't be read: {error}", path.display()))),
-        };
-        let facts = Facts { quiet_ms: self.quiet_ms(), ..*self.adapter.facts() };
-        let subject = self.target.settings.subject();
-        self.doubt = match probe::leave(self.strategy, probed.as_ref(), &subject, &facts, strict) {
-            Leave::Granted => None,
-            Leave::Warned(why) => Some(format!("{name}: {why}")),
-            Leave::Refused(why) => return Err(refused(&why)),
-        };
-        if !self.target.served
-            && let Destination::Sqlite(ledger) = &self.target.ledger
-            && let Some(folder) = ledger.parent().filter(|folder| !folder.as_os_str().is_empty())
-        {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::machine(
-                    format!("{name}: the folder {} of its ledger can't be made: {error}", folder.display()),
-                    "Mend permissions, or name another ledger: `ledger` of the target.",
-                )
-            })?;
-        }
-        Ok(self)
-    }
-
-    /// For a dry run: what it is, and where its ledger would be.
-    pub(crate) fn shown(&self) -> String {
-        let Target { settings, ledger, .. } = &self.target;
-        let (name, kind, strategy) = (&settings.name, settings.kind, self.strategy);
-        format!("{:<14} {name} ({kind}, {strategy}), ledger {ledger}; asked nothing\n", "target")
     }
 
     /// What is to be said of its strategy.

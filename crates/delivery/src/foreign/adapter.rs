@@ -87,11 +87,19 @@ pub trait Adapter: Debug + Send + Sync {
     /// What is known of it.
     fn facts(&self) -> &Facts;
 
+    /// The case of each item, in their order, where that needs no call; `None` where only the product can tell.
+    fn own_cases(&self, wanted: &[CaseWanted<'_>]) -> Option<Vec<CaseChoice>> {
+        let _ = wanted;
+        None
+    }
+
     /// The case of each item, in their order. Creates cases where the settings allow it and the product keeps such.
     ///
     /// # Errors
     /// None is known then; creating a case again is avoided by looking for it first.
-    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble>;
+    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
+        Ok(self.own_cases(wanted).unwrap_or_default())
+    }
 
     /// Every cycle that carries the wanted id, whoever made it, oldest first.
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble>;
