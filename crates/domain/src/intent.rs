@@ -87,7 +87,8 @@ impl IntentState {
         use IntentState as S;
         Some(match (self, event) {
             (S::Planned | S::Absent, E::Sent) => S::Sending,
-            (S::Planned | S::Absent, E::Seen) => S::Found,
+            // What was refused after a silence may have come all the same.
+            (S::Planned | S::Absent | S::Rejected, E::Seen) => S::Found,
             (S::Planned | S::Absent, E::Refused) => S::Rejected,
             (S::Sending, E::Confirmed) => S::Acked,
             (S::Sending, E::Refused) => S::Rejected,

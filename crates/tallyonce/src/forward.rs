@@ -264,11 +264,13 @@ impl Forwarding {
         let Some(ledger) = existing_ledger(&self.target.ledger)? else { return Ok(()) };
         let query = IntentQuery {
             target: Some(self.target.settings.name.to_string()),
-            states: vec![IntentState::Acked, IntentState::Found, IntentState::Parked],
+            states: vec![IntentState::Acked, IntentState::Found, IntentState::Parked, IntentState::Rejected],
             ..IntentQuery::default()
         };
         let mut intents = ledger.intents(query).await.map_err(|error| Failure::store(&error))?;
-        intents.retain(|intent| !intent.is_at_rest());
+        // What was refused at its first send never was there.
+        let never_came = |intent: &Intent| intent.state == IntentState::Rejected && intent.sends < 2;
+        intents.retain(|intent| !intent.is_at_rest() && !never_came(intent));
         let book = self.book(stop)?;
         let (clock, mut random) = (SystemClock::new(), rand::make_rng::<StdRng>());
         let mut watch = watcher(self.output);
