@@ -9,7 +9,7 @@ use crate::site::{Folder, config};
 const PROBE: [&str; 3] = ["probe", "there", "--json"];
 
 /// The same with two cases of the report.
-fn with_cases<'a>(cases: &'a [String]) -> Vec<&'a str> {
+fn with_cases(cases: &[String]) -> Vec<&str> {
     [&PROBE[..], &["--case", &cases[0], "--case", &cases[1]]].concat()
 }
 
