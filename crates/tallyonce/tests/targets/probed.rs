@@ -1,9 +1,9 @@
 //! What a probe that is kept is good for, what is said of one that can't be kept, and what it leaves.
 
-use proof::stubs::{Kiwi, Stub, kiwi};
+use proof::stubs::{Fault, Kiwi, Plan, RetryAfter, Select, Stub, kiwi};
 use serde_json::Value;
 
-use crate::products::{OUTCOMES, kiwi_16};
+use crate::products::{ALL, OUTCOMES, kiwi_16};
 use crate::site::{Folder, config};
 
 const PROBE: [&str; 3] = ["probe", "there", "--json"];
@@ -87,4 +87,47 @@ fn cases_that_a_probe_makes_are_named() {
     };
     assert_eq!(made(&PROBE), 2);
     assert_eq!(made(&PROBE), 0, "those that were there are nobody's to delete");
+}
+
+/// Runs that are made first, which lets a probe be broken off half-way.
+const RUNS: &str = r#"[target.there.find-cycle]
+path = "/api/runs?offset={offset}&limit=100"
+next = "offset"
+items-at = "/runs"
+id-at = "/id"
+tag-at = "/label"
+[target.there.create-cycle]
+path = "/api/runs"
+body = '''{"name": {name}, "label": {tag}}'''
+id-at = "/id"
+"#;
+
+#[test]
+fn a_probe_that_was_broken_off_does_not_take_the_place_of_one_that_found_a_contradiction() {
+    // One that is asked as often as one likes.
+    let service = ALL.iter().find(|product| product.name == "A service of your own").unwrap();
+    let site = service.stub_with(OUTCOMES).unwrap();
+    let folder = site.machine("reconcile");
+    let table = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
+    folder.write("tallyonce.toml", &format!("{table}{RUNS}"));
+    let path = folder.path(".tallyonce/probe-there.json");
+    let whole = folder.run(&PROBE).output().unwrap();
+    assert_eq!(whole.code, Some(0), "{whole}");
+    let mut contradicts = object(&std::fs::read_to_string(&path).unwrap());
+    contradicts["measured"]["more"]["while_writing"]["skipped"] = 1.into();
+    let contradicts = contradicts.to_string();
+    std::fs::write(&path, &contradicts).unwrap();
+    let refuse = Fault::Refused { status: 400, retry_after: RetryAfter::Missing };
+    site.door().set_plan(Plan::on(Select::writes().what("runs").nth(3), refuse));
+    let part = folder.run(&PROBE).output().unwrap();
+    assert_eq!(part.code, Some(0), "{part}");
+    assert!(object(&part.stdout)["measured"]["more"]["broken_off"].is_string(), "{part}");
+    assert!(part.stderr.contains("this probe is not whole, and is not kept"), "{part}");
+    assert_eq!(object(&part.stdout)["kept"], Value::Null);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), contradicts);
+    assert_eq!(folder.push(&[]).0.code, Some(2), "what was found still counts");
+    // A whole one takes its place.
+    site.door().set_plan(Plan::pass());
+    assert_eq!(folder.run(&PROBE).output().unwrap().code, Some(0));
+    assert_eq!(folder.push(&[]).0.code, Some(0));
 }

@@ -79,6 +79,21 @@ fn a_dry_run_refuses_what_a_push_refuses() {
 }
 
 #[test]
+fn what_a_push_is_refused_for_is_not_taken_up_again_either() {
+    let (stub, folder, _) = rail();
+    assert_eq!(folder.push(&[]).0.code, Some(0));
+    let listed = folder.run(&["forwards", "--json"]).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let id = listed["forwards"][0]["id"].as_str().unwrap().to_owned();
+    folder.write(".tallyonce/probe-there.json", "{}");
+    let asked = stub.log().len();
+    let refused = folder.run(&["forwards", "--resume", &id]).output().unwrap();
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("not a probe"), "{refused}");
+    assert_eq!(stub.log().len(), asked);
+}
+
+#[test]
 fn a_dry_run_lists_items_without_a_case_where_that_needs_no_call() {
     let service = ALL.iter().find(|product| product.name == "A service of your own").unwrap();
     let site = service.stub_with(OUTCOMES).unwrap();
