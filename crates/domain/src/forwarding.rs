@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{CycleName, ProjectId};
 use crate::push::Place;
 
@@ -77,7 +79,8 @@ impl ForwardRule {
 
 /// Which place a target's ledger stands for, as people read it: the product, its address and its own project. Ids that the
 /// ledger keeps mean something there, and nothing, or something else, anywhere else.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TargetPlace(String);
 
 impl TargetPlace {

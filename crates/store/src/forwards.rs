@@ -204,9 +204,16 @@ pub trait Forwards: Ledger {
     /// What counts of a push now.
     async fn push_load(&self, project: &ProjectId, push: PushId) -> Found<PushLoad>;
 
-    /// Intents of a target that are acked, found or parked and whose sweep is due ([`domain::forwarding::due_sweep`]), those
-    /// first that settled first; at most so many.
-    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError>;
+    /// Intents of a target whose sweep is due ([`domain::forwarding::due_sweep`]), those first that settled first; at most so
+    /// many, and none of these cycles there. They are acked, found or parked, or rejected after more than one send: an earlier
+    /// one may have been carried out late.
+    async fn due_sweeps(
+        &self,
+        target: &str,
+        now_ms: u64,
+        without: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSweep>, StoreError>;
 
     /// Keeps how many sweeps of these intents are done. False, and nothing changes, if `turn` is not the target's highest.
     /// A later change of state begins at none again.

@@ -2,6 +2,7 @@
 
 mod cycles;
 mod ending;
+mod grant;
 mod loads;
 mod place;
 mod said;
@@ -10,8 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use delivery::foreign::probe::{self, Leave, Probed, RateSeen};
-use delivery::foreign::{self, Adapter, Book, Facts, Forwarded, Forwarder, Halt, Heard, Step, Strategy};
+use delivery::foreign::probe::RateSeen;
+use delivery::foreign::{self, Adapter, Book, Forwarded, Forwarder, Halt, Heard, Step, Strategy, TargetSettings};
 use delivery::{Attachments, Destination, Parcel, Stop, SystemClock};
 use domain::intent::{Flag, Intent, IntentState, RefusedItem};
 use rand::rngs::StdRng;
@@ -104,55 +105,6 @@ impl Forwarding {
         Ok(Self { target, adapter, heard, strategy, close, output, doubt: None })
     }
 
-    /// Holds the strategy against the last probe, if there is one, and makes the folder of the ledger.
-    ///
-    /// # Errors
-    /// The probe speaks against it; under `strict` also if `replace` was never probed. The folder can't be made.
-    pub(crate) fn granted(mut self, strict: bool) -> Result<Self, Failure> {
-        let name = &self.target.settings.name;
-        let path = &self.target.probe;
-        let refused = |why: &str| {
-            Failure::usage(
-                format!("{name}: {why}"),
-                format!(
-                    "Mend what it names or choose a strategy that it allows, then run `tallyonce probe {name}` again; its \
-                     result is {}.",
-                    path.display()
-                ),
-            )
-        };
-        let probed = match std::fs::read_to_string(path) {
-            Ok(text) => Some(Probed::parse(&text).map_err(|why| refused(&format!("{}: {why}", path.display())))?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(refused(&format!("{} can't be read: {error}", path.display()))),
-        };
-        let facts = Facts { quiet_ms: self.quiet_ms(), ..*self.adapter.facts() };
-        self.doubt = match probe::leave(self.strategy, probed.as_ref(), &facts, strict) {
-            Leave::Granted => None,
-            Leave::Warned(why) => Some(format!("{name}: {why}")),
-            Leave::Refused(why) => return Err(refused(&why)),
-        };
-        if !self.target.served
-            && let Destination::Sqlite(ledger) = &self.target.ledger
-            && let Some(folder) = ledger.parent().filter(|folder| !folder.as_os_str().is_empty())
-        {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Failure::machine(
-                    format!("{name}: the folder {} of its ledger can't be made: {error}", folder.display()),
-                    "Mend permissions, or name another ledger: `ledger` of the target.",
-                )
-            })?;
-        }
-        Ok(self)
-    }
-
-    /// For a dry run: what it is, and where its ledger would be.
-    pub(crate) fn shown(&self) -> String {
-        let Target { settings, ledger, .. } = &self.target;
-        let (name, kind, strategy) = (&settings.name, settings.kind, self.strategy);
-        format!("{:<14} {name} ({kind}, {strategy}), ledger {ledger}; asked nothing\n", "target")
-    }
-
     /// What is to be said of its strategy.
     pub(crate) fn doubt(&self) -> Option<&str> {
         self.doubt.as_deref()
@@ -178,6 +130,17 @@ impl Forwarding {
     /// Its adapter.
     pub(crate) fn adapter(&self) -> &dyn Adapter {
         &*self.adapter
+    }
+
+    /// An adapter of the same target that makes no cases.
+    ///
+    /// # Errors
+    /// A certificate can't be used any more.
+    pub(crate) fn only_looking(&self, connection: &ConnectionSettings) -> Result<Arc<dyn Adapter>, Failure> {
+        let settings = TargetSettings { create_cases: false, ..self.target.settings.clone() };
+        let opened = foreign::open(settings, &repository::http_settings(connection), Arc::new(SystemClock::new()));
+        opened
+            .map_err(|error| Failure::usage(format!("{}: {error}", self.name()), "Mend the file or its certificates."))
     }
 
     /// What its answers said of a rate limit so far.
@@ -304,7 +267,7 @@ impl Forwarding {
     /// It can't be read.
     pub(crate) async fn sweep(&self, deadline: Duration, stop: &Stop) -> Result<(), Failure> {
         let Some(ledger) = existing_ledger(&self.target.ledger)? else { return Ok(()) };
-        let states = vec![IntentState::Acked, IntentState::Found, IntentState::Parked];
+        let states = vec![IntentState::Acked, IntentState::Found, IntentState::Parked, IntentState::Rejected];
         let query = IntentQuery { target: Some(self.name().to_owned()), states, ..IntentQuery::default() };
         let listed = ledger.intent_reports(query.clone()).await.map_err(|error| Failure::store(&error))?;
         // The newest first, as far as the time goes, and one cycle at a time: a ledger may know of more than fits in memory.
@@ -319,7 +282,9 @@ impl Forwarding {
         for cycle in cycles {
             let of_cycle = IntentQuery { cycle_there: Some(cycle), ..query.clone() };
             let mut intents = ledger.intents(of_cycle).await.map_err(|error| Failure::store(&error))?;
-            intents.retain(|intent| !intent.is_at_rest());
+            // What was refused at its first send never was there.
+            let never_came = |intent: &Intent| intent.state == IntentState::Rejected && intent.sends < 2;
+            intents.retain(|intent| !intent.is_at_rest() && !never_came(intent));
             match forwarder.sweep(intents).await {
                 Err(halt @ Halt::Refused(_)) => drop(unread.get_or_insert(halt)),
                 swept => drop(swept.map_err(|halt| self.halted(&halt))?),

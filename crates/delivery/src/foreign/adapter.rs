@@ -87,11 +87,19 @@ pub trait Adapter: Debug + Send + Sync {
     /// What is known of it.
     fn facts(&self) -> &Facts;
 
+    /// The case of each item, in their order, where that needs no call; `None` where only the product can tell.
+    fn own_cases(&self, wanted: &[CaseWanted<'_>]) -> Option<Vec<CaseChoice>> {
+        let _ = wanted;
+        None
+    }
+
     /// The case of each item, in their order. Creates cases where the settings allow it and the product keeps such.
     ///
     /// # Errors
     /// None is known then; creating a case again is avoided by looking for it first.
-    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble>;
+    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
+        Ok(self.own_cases(wanted).unwrap_or_default())
+    }
 
     /// Every cycle that carries the wanted id, whoever made it, oldest first.
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble>;
@@ -117,6 +125,14 @@ pub trait Adapter: Debug + Send + Sync {
     /// How long our own pace would hold back so many calls, in milliseconds: who times a call has to wait for that before.
     fn held_back_ms(&self, _calls: usize) -> u64 {
         0
+    }
+
+    /// Whether what is written into a cycle stays in it, as a probe needs it to.
+    ///
+    /// # Errors
+    /// In words for people: it comes into what others count.
+    fn keeps_to_its_cycle(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// How it is read back.

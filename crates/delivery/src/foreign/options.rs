@@ -56,6 +56,11 @@ impl Options {
         self.values.remove(key)
     }
 
+    /// The same, left where it is.
+    pub fn peek(&self, key: &str) -> Option<&Value> {
+        self.values.get(key)
+    }
+
     /// The keys of a table within. To be finished by itself.
     ///
     /// # Errors

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{CaseId, CycleId};
 use super::facts::{Kind, Strategy};
+use super::kinds;
 use super::options::Options;
+use super::probe::Subject;
 use crate::destination::HttpUrl;
 use crate::secret::Secret;
 
@@ -121,6 +123,12 @@ impl TargetSettings {
     /// Which place it is: what its ledger's ids mean something in. Who calls, and how, is no part of it.
     pub fn place(&self) -> TargetPlace {
         TargetPlace::new(format!("{} at {}, project {}", self.kind, self.url, self.project))
+    }
+
+    /// What a probe of it says something of. To be asked for before the target is opened, which uses up its keys.
+    pub fn subject(&self) -> Subject {
+        let calls = (self.kind == Kind::Generic).then(|| kinds::calls_digest(&self.options));
+        Subject { place: self.place(), calls }
     }
 
     /// The product's word for a status, where the settings say one.

@@ -91,11 +91,13 @@ pub fn judge(answer: Answer, nature: Nature, words: impl Fn(&Answer) -> Option<S
         None => in_words(&answer),
     };
     let strange = said.is_none() && is_page(&answer);
+    let unsaid = said.is_none() && !answer.body.trim_ascii().is_empty();
     Err(match answer.status {
         200..=299 => return Ok(answer),
         401 => Trouble::Denied(what()),
         403 if strange && nature == Nature::Reads => Trouble::Denied(what()),
-        404 | 410 if strange && nature == Nature::Reads => Trouble::Unknown(what()),
+        // A gateway that knows no way says it as JSON too: only the product's own form, or nothing at all, is its word.
+        404 | 410 if unsaid && nature == Nature::Reads => Trouble::Unknown(what()),
         // A filter in between minds what is in this request, and not who asks.
         403 if strange && !asks_who(&answer) => Trouble::Refused(what()),
         403 => Trouble::Denied(what()),
@@ -165,7 +167,8 @@ mod tests {
             headers.insert(name, "x".parse().unwrap());
         }
         let answer = Answer { status, headers, body: body.to_owned().into(), url: "https://there".to_owned() };
-        let words = |answer: &Answer| Some(serde_json::from_slice::<Value>(&answer.body).ok()?["error"].to_string());
+        let words =
+            |answer: &Answer| Some(serde_json::from_slice::<Value>(&answer.body).ok()?.get("error")?.to_string());
         judge(answer, nature, words).unwrap_err()
     }
 
@@ -191,5 +194,14 @@ mod tests {
         }
         assert!(matches!(asked(404, r#"{"error": "no such run"}"#), Trouble::Gone(_)));
         assert!(matches!(asked(404, ""), Trouble::Gone(_)));
+    }
+
+    #[test]
+    fn the_json_of_a_gateway_is_no_word_on_what_the_product_holds() {
+        let gateway = r#"{"message": "no Route matched with those values"}"#;
+        for status in [404, 410] {
+            assert!(matches!(judged_of(Nature::Reads, status, gateway, None), Trouble::Unknown(_)), "{status}");
+            assert!(matches!(judged(status, gateway, None), Trouble::Gone(_)), "what is refused isn't written");
+        }
     }
 }

@@ -50,6 +50,10 @@ pub(crate) fn honest(facts: &Facts) -> Ways {
         deletes_cycles: facts.repair.delete_cycle,
         cycle_unique: facts.cycle_unique,
         cycles_listed: usize::MAX,
+        makes_cycles_silently: false,
+        rows_max: usize::MAX,
+        denies: false,
+        hangs: false,
         looks_then_writes: false,
     }
 }

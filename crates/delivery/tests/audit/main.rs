@@ -16,3 +16,4 @@ mod ways;
 #[path = "../forward/world.rs"]
 #[allow(dead_code, reason = "shared with the tests of forwarding, which let processes die")]
 mod world;
+mod worth;

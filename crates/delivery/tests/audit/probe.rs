@@ -2,8 +2,8 @@
 
 use delivery::foreign::patience::{Doing, Patience};
 use delivery::foreign::probe::{
-    Cut, CutWrite, Deed, Leave, MarkerCame, More, ProbeError, ProbeOptions, Probed, WhileWriting, contradictions,
-    leave, probe,
+    Cut, CutWrite, Deed, Leave, MarkerCame, More, ProbeError, ProbeOptions, Probed, Subject, WhileWriting,
+    contradictions, leave, probe,
 };
 use delivery::foreign::{
     Adapter as _, Bulk, Case, CaseId, Facts, KeyOnWrite, MarkerFacts, MarkerLevel, Repair, Strategy, VerdictRule,
@@ -11,19 +11,33 @@ use delivery::foreign::{
 };
 use delivery::{Clock, Stop};
 use domain::Status;
+use domain::forwarding::TargetPlace;
 use rand::SeedableRng as _;
 
 use crate::given::{comment, facts, marker, patiently};
-use crate::product::{Fault, Product};
+use crate::product::Product;
 use crate::ways::Bad;
 
-fn cases() -> [Case; 2] {
+pub(crate) fn cases() -> [Case; 2] {
     ["C1", "C2"].map(|id| Case { id: CaseId::new(id), title: format!("title of {id}") })
+}
+
+/// The target of these tests, under a project's name.
+pub(crate) fn of(project: &str) -> Subject {
+    Subject { place: TargetPlace::new(format!("generic at https://own.example, project {project}")), calls: None }
+}
+
+pub(crate) fn shop() -> Subject {
+    of("shop")
+}
+
+pub(crate) fn options() -> ProbeOptions {
+    ProbeOptions { of: Some(shop()), ..ProbeOptions::default() }
 }
 
 async fn probed(product: &Product) -> Probed {
     let before: Vec<_> = product.state.lock().unwrap().cycles.iter().map(|cycle| cycle.id.clone()).collect();
-    let options = ProbeOptions::default();
+    let options = options();
     let probed = patiently(product, async |patience| probe(product, &cases(), &options, patience).await).await.unwrap();
     let after: Vec<_> = product.state.lock().unwrap().cycles.iter().map(|cycle| cycle.id.clone()).collect();
     assert!(!product.facts.repair.delete_cycle || before == after, "the scratch cycle is gone");
@@ -33,7 +47,7 @@ async fn probed(product: &Product) -> Probed {
 }
 
 /// A product that is what its facts say, but for what `lie` changes.
-async fn lying(facts: Facts, lie: impl FnOnce(&mut Product)) -> Probed {
+pub(crate) async fn lying(facts: Facts, lie: impl FnOnce(&mut Product)) -> Probed {
     let mut product = Product::new(facts);
     lie(&mut product);
     probed(&product).await
@@ -56,7 +70,7 @@ async fn every_honest_product_is_measured_as_what_it_is() {
         assert_eq!(probed.allows, facts.strategies, "{verdict:?} {key:?}");
         assert!(probed.left.is_empty());
         for strategy in facts.strategies {
-            assert_eq!(leave(*strategy, Some(&probed), &facts, true), Leave::Granted);
+            assert_eq!(leave(*strategy, Some(&probed), &shop(), &facts, true), Leave::Granted);
         }
         // Ten writers at once: as many rows as the rule says.
         let rows = if verdict == Appends && key == None { 10 } else { 1 };
@@ -124,7 +138,7 @@ async fn every_lie_is_found_and_refuses_every_strategy() {
         assert_eq!(contradicts.len(), 1, "lie {n}: {contradicts:?}");
         assert!(contradicts[0].starts_with(&format!("{field}: ")), "lie {n}: {contradicts:?}");
         for strategy in Strategy::ALL {
-            let refused = leave(strategy, Some(&probed), &facts, false);
+            let refused = leave(strategy, Some(&probed), &shop(), &facts, false);
             assert!(matches!(&refused, Leave::Refused(why) if why.contains(&contradicts[0])), "lie {n}: {refused:?}");
             assert!(!probed.allows(strategy));
         }
@@ -158,7 +172,7 @@ async fn where_nothing_is_kept_of_a_marker_nothing_may_be_reconciled() {
     assert_eq!((probed.measured.marker, text.marker), (MarkerCame::Lost, MarkerCame::Lost));
     assert!(probed.contradicts.is_empty(), "nobody said that it would: {:?}", probed.contradicts);
     assert_eq!(probed.allows, [Strategy::Container]);
-    assert!(matches!(leave(Strategy::Reconcile, Some(&probed), &facts, false), Leave::Refused(_)));
+    assert!(matches!(leave(Strategy::Reconcile, Some(&probed), &shop(), &facts, false), Leave::Refused(_)));
 }
 
 #[tokio::test]
@@ -175,15 +189,15 @@ async fn a_list_that_does_not_show_what_was_made_is_found_out() {
 #[tokio::test]
 async fn replace_needs_a_probe() {
     let facts = facts(VerdictRule::Replaces, KeyOnWrite::None);
-    assert!(matches!(leave(Strategy::Replace, None, &facts, false), Leave::Warned(_)));
-    assert!(matches!(leave(Strategy::Replace, None, &facts, true), Leave::Refused(_)));
-    assert_eq!(leave(Strategy::Reconcile, None, &facts, true), Leave::Granted);
+    assert!(matches!(leave(Strategy::Replace, None, &shop(), &facts, false), Leave::Warned(_)));
+    assert!(matches!(leave(Strategy::Replace, None, &shop(), &facts, true), Leave::Refused(_)));
+    assert_eq!(leave(Strategy::Reconcile, None, &shop(), &facts, true), Leave::Granted);
     let probed = lying(facts, |_| {}).await;
     // The adapter of a later version believes something else.
     let later = Facts { verdict: VerdictRule::Appends, ..facts };
-    assert!(matches!(leave(Strategy::Replace, Some(&probed), &later, false), Leave::Refused(_)));
+    assert!(matches!(leave(Strategy::Replace, Some(&probed), &shop(), &later, false), Leave::Refused(_)));
     let other = Facts { kind: delivery::foreign::Kind::Kiwi, ..facts };
-    assert!(matches!(leave(Strategy::Replace, Some(&probed), &other, false), Leave::Refused(_)));
+    assert!(matches!(leave(Strategy::Replace, Some(&probed), &shop(), &other, false), Leave::Refused(_)));
 }
 
 #[tokio::test]
@@ -205,9 +219,9 @@ async fn a_probe_touches_its_own_cycle_alone_and_says_what_is_left() {
 #[tokio::test]
 async fn an_end_before_the_end_leaves_no_cycle() {
     let facts = facts(VerdictRule::Appends, KeyOnWrite::None);
-    // Nobody may change a row: the credentials are refused half-way.
-    let denied = Product::new(facts);
-    *denied.faults.lock().unwrap() = vec![Fault::Denied];
+    // The credentials are refused half-way. A right that only changing or deleting needs would end nothing.
+    let mut denied = Product::new(facts);
+    denied.ways.rows_max = 3;
     let options = ProbeOptions::default();
     let ended = patiently(&denied, async |patience| probe(&denied, &cases(), &options, patience).await).await;
     assert!(matches!(ended, Err(ProbeError::Ended { .. })), "{ended:?}");
@@ -283,4 +297,41 @@ async fn a_probe_of_another_form_is_not_taken() {
     file["format"] = 2.into();
     assert!(Probed::parse(&file.to_string()).unwrap_err().contains("form 2"));
     assert_eq!(product.facts().kind.word(), file["kind"]);
+}
+
+#[tokio::test]
+async fn a_right_that_is_missing_is_noted_and_ends_nothing() {
+    let facts = facts(VerdictRule::Appends, KeyOnWrite::None);
+    let probed = lying(facts, |product| {
+        (product.ways.denies, product.ways.deletes, product.ways.amends) = (true, false, false);
+    })
+    .await;
+    let refused = |words: &str| Deed::Refused { words: words.to_owned() };
+    assert_eq!(probed.measured.delete, refused("nothing can be deleted"));
+    assert_eq!(probed.measured.amend, refused("nothing can be changed"));
+    assert!(probed.contradicts.is_empty() && probed.measured.more.cut.is_some(), "{probed:?}");
+    // Cycles that may not be deleted are ended, and named.
+    let mut product = Product::new(facts);
+    (product.ways.denies, product.ways.deletes_cycles) = (true, false);
+    let probed = patiently(&product, async |patience| probe(&product, &cases(), &options(), patience).await).await;
+    let probed = probed.unwrap();
+    assert_eq!(probed.measured.more.delete_cycle, Some(refused("no cycle can be deleted")));
+    assert_eq!((probed.measured.more.broken_off.as_ref(), probed.left.len()), (None, 3), "{:?}", probed.left);
+    assert!(probed.notes.iter().any(|note| note.contains("a cycle can't be deleted here")), "{:?}", probed.notes);
+}
+
+#[tokio::test]
+async fn a_cycle_that_may_have_been_made_is_named() {
+    let mut product = Product::new(facts(VerdictRule::Appends, KeyOnWrite::None));
+    (product.ways.makes_cycles_silently, product.ways.cycles_listed) = (true, 0);
+    let ended = patiently(&product, async |patience| probe(&product, &cases(), &options(), patience).await).await;
+    let Err(ProbeError::Ended { left, .. }) = ended else { panic!("{ended:?}") };
+    let name = product.state.lock().unwrap().cycles[0].name.clone();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].starts_with(&format!("perhaps a cycle named {name:?}: it was asked for")), "{left:?}");
+    // Once it is listed, it is removed, and nothing is left.
+    product.ways.cycles_listed = usize::MAX;
+    product.state.lock().unwrap().cycles.clear();
+    let probed = patiently(&product, async |patience| probe(&product, &cases(), &options(), patience).await).await;
+    assert_eq!((probed.unwrap().left, product.state.lock().unwrap().cycles.len()), (Vec::new(), 0));
 }

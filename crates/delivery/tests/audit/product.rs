@@ -172,6 +172,10 @@ impl Product {
         state.rows.iter().rposition(|row| row.cycle == *cycle && row.case == *case && row.gone_ms.is_none())
     }
 
+    fn no(&self, what: &str) -> Trouble {
+        if self.ways.denies { Trouble::Denied(what.to_owned()) } else { Trouble::Refused(what.to_owned()) }
+    }
+
     async fn give_way(&self) {
         if self.gives_way {
             for _ in 0..self.world.below(4) {
@@ -247,7 +251,8 @@ impl Adapter for Product {
         if self.ways.cycle_unique && state.cycles.iter().any(|cycle| cycle.name == wanted.name) {
             return Err(Trouble::Refused("the name is taken".to_owned()));
         }
-        Ok(state.add_cycle(wanted))
+        let made = state.add_cycle(wanted);
+        if self.ways.makes_cycles_silently { Err(unknown()) } else { Ok(made) }
     }
 
     async fn add_cases(&self, _: &CycleId, _: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble> {
@@ -281,7 +286,13 @@ impl Adapter for Product {
         if self.ways.looks_then_writes {
             tokio::task::yield_now().await;
         }
+        if self.ways.hangs && batch[0].message.as_deref() == Some("cut off") {
+            std::future::pending::<()>().await;
+        }
         let mut state = self.state.lock().unwrap();
+        if state.rows.len() >= self.ways.rows_max {
+            return Err(Trouble::Denied("this token is not known any more".to_owned()));
+        }
         let mut written = Written { rows: vec![None; batch.len()], ..Written::default() };
         for (at, entry) in batch.iter().enumerate() {
             match (bad, self.ways.bad) {
@@ -314,7 +325,7 @@ impl Adapter for Product {
     async fn amend(&self, _: &CycleId, row: &RowId, entry: &Entry) -> Result<(), Trouble> {
         self.give_way().await;
         if !self.ways.amends {
-            return Err(Trouble::Refused("nothing can be changed".to_owned()));
+            return Err(self.no("nothing can be changed"));
         }
         let (carried_out, answer) = meets(self.fault());
         let mut state = self.state.lock().unwrap();
@@ -331,7 +342,7 @@ impl Adapter for Product {
     async fn delete(&self, _: &CycleId, row: &RowId) -> Result<(), Trouble> {
         self.give_way().await;
         if !self.ways.deletes {
-            return Err(Trouble::Refused("nothing can be deleted".to_owned()));
+            return Err(self.no("nothing can be deleted"));
         }
         let (carried_out, answer) = meets(self.fault());
         let now = self.world.now();
@@ -359,7 +370,7 @@ impl Adapter for Product {
 
     async fn delete_cycle(&self, cycle: &CycleId) -> Result<(), Trouble> {
         if !self.ways.deletes_cycles {
-            return Err(Trouble::Refused("no cycle can be deleted".to_owned()));
+            return Err(self.no("no cycle can be deleted"));
         }
         let mut state = self.state.lock().unwrap();
         state.cycles.retain(|known| known.id != *cycle);

@@ -21,6 +21,14 @@ pub(crate) struct Ways {
     pub(crate) cycle_unique: bool,
     /// So many cycles of one tag are listed, the oldest first.
     pub(crate) cycles_listed: usize,
+    /// A cycle is made, and no answer says so.
+    pub(crate) makes_cycles_silently: bool,
+    /// From so many rows on nobody may write any more.
+    pub(crate) rows_max: usize,
+    /// A right is missing: amending, deleting and deleting cycles are denied, and not refused.
+    pub(crate) denies: bool,
+    /// A write that is given up never comes.
+    pub(crate) hangs: bool,
     /// It looks whether a row is there, and writes it later.
     pub(crate) looks_then_writes: bool,
 }

@@ -1,6 +1,10 @@
 //! A service that only the configuration describes: what can be wrong with its keys.
 
-use delivery::foreign::{Options, Strategy};
+use delivery::foreign::patience::Patience;
+use delivery::foreign::probe::{ProbeError, ProbeOptions, probe};
+use delivery::foreign::{Case, CaseId, Options, Strategy};
+use delivery::{Clock as _, Stop, SystemClock};
+use rand::SeedableRng as _;
 use serde_json::{Value, json};
 
 use crate::generic::{described, in_batches, of, stub, with, with_runs};
@@ -87,4 +91,51 @@ async fn a_strategy_that_the_calls_do_not_carry_is_refused_before_any_call() {
     settings.options = Options::new(serde_json::from_value(with(described(), "/auth", json!("none"))).unwrap());
     assert!(opened(settings).is_ok());
     assert!(stub.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_probe_that_would_write_among_real_outcomes_is_refused_before_any_call() {
+    let stub = stub();
+    let fixed = |own: Value, path: &str| with(own, "/write/path", json!(path));
+    let cases = ["A", "B"].map(|id| Case { id: CaseId::new(id), title: id.to_owned() });
+    let (clock, stop, mut random) = (SystemClock::new(), Stop::new(), rand::rngs::StdRng::seed_from_u64(1));
+    let mut patience = Patience::new(&clock, &mut random, &stop, clock.now_ms() + 1000);
+    let adapter = opened(of(&stub, fixed(described(), "/api/results"))).unwrap();
+    let refused = probe(&*adapter, &cases, &ProbeOptions::default(), &mut patience).await.unwrap_err();
+    assert!(
+        matches!(&refused, ProbeError::NoScratch(why) if why.contains("[write] says {cycle} nowhere")),
+        "{refused}"
+    );
+    assert!(stub.log().is_empty());
+    let in_body = r#"{"run": {cycle}, "case": {case}, "status": {status}, "note": {comment}}"#;
+    let in_header = json!({"X-Run": "{cycle}"});
+    for own in [
+        described(),
+        with(fixed(described(), "/api/results"), "/write/body", json!(in_body)),
+        with(fixed(described(), "/api/results"), "/write/headers", in_header),
+        with(fixed(in_batches(), "/api/results"), "/write/body-item", json!(in_body)),
+    ] {
+        assert_eq!(opened(of(&stub, own)).unwrap().keeps_to_its_cycle(), Ok(()));
+    }
+}
+
+#[test]
+fn a_probe_is_of_the_calls_that_the_table_describes() {
+    let stub = stub();
+    let subject = |own: Value| of(&stub, own).subject();
+    let before = subject(described());
+    let headers = |value: &str| with(described(), "/write/headers", json!({"X-Key": value}));
+    for (own, other) in [
+        (with(described(), "/comment-max", json!(500)), false),
+        (with(described(), "/read/marker-at", json!("/text")), true),
+        (with(described(), "/delete", json!({"path": "/api/results/{row}"})), true),
+        (headers("secret"), true),
+    ] {
+        assert_eq!(subject(own) != before, other);
+    }
+    assert_eq!(subject(headers("secret")), subject(headers("another")), "no probe tells of credentials");
+    assert_ne!(subject(headers("{id}")), subject(headers("{marker}")));
+    let mut moved = of(&stub, described());
+    moved.project = "other".to_owned();
+    assert_ne!(moved.subject(), before);
 }

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     Lost,
     /// Carried out; the process dies before it hears of it.
     Dies,
+    /// Refused, and not carried out.
+    Refused,
     /// Waits, and is carried out once [`Product::release`] is called.
     Held,
 }

@@ -358,7 +358,7 @@ impl Adapter for Product {
                 Fault::Mangled => self.apply(&mut state, cycle, batch, true, now),
                 Fault::Part => self.apply(&mut state, cycle, &batch[..batch.len() / 2], false, now),
                 Fault::Late(ms) => state.late.push((now + ms, cycle.clone(), batch.to_vec(), false)),
-                Fault::RequestLost | Fault::NotSent | Fault::Wait | Fault::Lost => {}
+                Fault::RequestLost | Fault::NotSent | Fault::Wait | Fault::Lost | Fault::Refused => {}
             }
         }
         if fault == Fault::Dies {
@@ -371,6 +371,7 @@ impl Adapter for Product {
                 Ok(Written { rows: batch.iter().map(name).collect(), ..Written::default() })
             }
             Fault::NotSent => Err(Trouble::NotSent(Cause::new("refused"))),
+            Fault::Refused => Err(Trouble::Refused("the case is locked".to_owned())),
             Fault::Wait => Err(Trouble::Wait { what: "too fast".to_owned(), after_ms: 5000 }),
             _ => Err(unknown()),
         }

@@ -174,3 +174,34 @@ async fn a_sweep_sees_what_came_after_the_last_reading_and_what_went() {
     product.forget_rows();
     assert_eq!(sweep(&world, &product, &book).await, [Flag::Vanished], "nothing is there twice any more");
 }
+
+#[tokio::test]
+async fn what_was_refused_after_a_silence_and_came_all_the_same_is_found() {
+    let mut site = Site::new(7);
+    site.count = 1;
+    let late_ms = 10 * site.product.facts.quiet_ms;
+    let done = site.push(&[Fault::Late(late_ms), Fault::Refused]).await;
+    let intent = &done.intents[0];
+    assert_eq!((intent.state, intent.sends, done.refused().len()), (IntentState::Rejected, 2, 1), "{done:?}");
+    assert_eq!(site.desk().sweep().await, [], "it is not there yet");
+    assert_eq!(site.book.intents()[0].state, IntentState::Rejected);
+    site.world.sleep(2 * late_ms).await;
+    assert_eq!(site.desk().sweep().await, [], "it stands there once");
+    let found = site.book.intents().remove(0);
+    assert_eq!((found.state, found.refused.len(), found.cause.as_ref()), (IntentState::Found, 0, None), "{found:?}");
+    assert!(found.seen_ms.is_some() && site.each_once(), "{found:?}");
+    // From now on it is missed like all else.
+    site.product.take_away("case0");
+    assert_eq!(site.desk().sweep().await, [Flag::Vanished]);
+}
+
+#[tokio::test]
+async fn what_was_refused_at_its_first_send_is_not_asked_for() {
+    let mut site = Site::new(8);
+    site.count = 1;
+    let done = site.push(&[Fault::Refused]).await;
+    assert_eq!((done.intents[0].state, done.intents[0].sends), (IntentState::Rejected, 1), "{done:?}");
+    let reads = site.product.calls.lock().unwrap().0;
+    assert_eq!(site.desk().sweep().await, []);
+    assert_eq!(site.product.calls.lock().unwrap().0, reads);
+}

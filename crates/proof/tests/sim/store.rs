@@ -251,8 +251,14 @@ impl Forwards for SimStore {
         self.read(self.durable().push_load(project, push)).await
     }
 
-    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
-        self.read(self.durable().due_sweeps(target, now_ms, limit)).await
+    async fn due_sweeps(
+        &self,
+        target: &str,
+        now_ms: u64,
+        without: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSweep>, StoreError> {
+        self.read(self.durable().due_sweeps(target, now_ms, without, limit)).await
     }
 
     async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {

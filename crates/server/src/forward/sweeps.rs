@@ -14,8 +14,6 @@ use super::worker::{Broken, Did, Session, Worker, forwarder, watching};
 const LOOKS_BETWEEN: u64 = 30;
 /// Intents that are read back at a time.
 const AT_ONCE: usize = 500;
-/// At most so many are looked through for one that can be read.
-const LOOKED_THROUGH_MAX: usize = 16 * AT_ONCE;
 
 /// A cycle that refuses to be read so often in a row is held for read back: with the usual waits that is half a day, and the
 /// next sweep looks again. What is not answered at all is never given up.
@@ -44,9 +42,9 @@ struct Unread {
 }
 
 impl Sweeping {
-    fn may_read(&self, due: &DueSweep, now_ms: u64) -> bool {
-        let cycle = due.cycle_there.as_deref().unwrap_or_default();
-        self.unread.get(cycle).is_none_or(|unread| unread.again_ms <= now_ms)
+    /// Cycles that are not asked for yet.
+    fn put_off_at(&self, now_ms: u64) -> Vec<String> {
+        self.unread.iter().filter(|(_, unread)| unread.again_ms > now_ms).map(|(cycle, _)| cycle.clone()).collect()
     }
 
     /// The target answers.
@@ -55,15 +53,16 @@ impl Sweeping {
         self.unread.remove(cycle);
     }
 
-    /// The target refuses whoever asks.
-    fn denied(&mut self, now_ms: u64, terms: ForwardTerms) {
+    /// Nothing is asked for a while, the longer the more often in a row.
+    fn rests(&mut self, now_ms: u64, terms: ForwardTerms) {
         self.not_before_ms = now_ms.saturating_add(terms.backoff_ms(self.failed));
         self.failed = self.failed.saturating_add(1);
     }
 
-    /// A cycle wasn't answered: perhaps none is, so all of them rest; it rests longer, so that another one comes first.
+    /// A cycle wasn't answered, or whoever asks may not read it: perhaps that is so of all, so all of them rest; it rests longer,
+    /// so that another one comes first.
     fn silent(&mut self, cycle: String, now_ms: u64, terms: ForwardTerms) {
-        self.denied(now_ms, terms);
+        self.rests(now_ms, terms);
         let after_ms = self.not_before_ms;
         self.put_off(cycle, after_ms, terms);
     }
@@ -96,7 +95,7 @@ impl Worker {
             // What waits goes on all the same.
             Err(damage @ StoreError::Broken { .. }) => {
                 tracing::error!(target = self.name(), %damage, "what is to be read back can't be listed; it is tried again");
-                self.sweeping.denied(now_ms, self.terms);
+                self.sweeping.rests(now_ms, self.terms);
                 return Ok(false);
             }
             due => !due?.is_empty(),
@@ -109,22 +108,13 @@ impl Worker {
 
     /// What is due of one cycle there and one sweep; nothing if nothing is.
     async fn due(&self, now_ms: u64) -> Result<Vec<DueSweep>, Broken> {
-        let mut limit = AT_ONCE;
-        loop {
-            let mut due = self.store.due_sweeps(self.name(), now_ms, limit).await?;
-            let full = due.len() >= limit && limit < LOOKED_THROUGH_MAX;
-            due.retain(|one| self.sweeping.may_read(one, now_ms));
-            if let Some(first) = due.first() {
-                let (cycle, number) = (first.cycle_there.clone(), first.number);
-                due.retain(|one| one.cycle_there == cycle && one.number == number);
-                due.truncate(AT_ONCE);
-                return Ok(due);
-            }
-            if !full {
-                return Ok(due);
-            }
-            limit = limit.saturating_mul(4);
+        // The store leaves out what is put off: however much is due of that, it hides nothing else.
+        let mut due = self.store.due_sweeps(self.name(), now_ms, &self.sweeping.put_off_at(now_ms), AT_ONCE).await?;
+        if let Some(first) = due.first() {
+            let (cycle, number) = (first.cycle_there.clone(), first.number);
+            due.retain(|one| one.cycle_there == cycle && one.number == number);
         }
+        Ok(due)
     }
 
     /// Reads back what is due of one cycle there.
@@ -174,8 +164,9 @@ impl Worker {
         match halt {
             Halt::Stopped(_) | Halt::Book(BookError::Fenced) => return Ok(Did::Leave),
             Halt::Denied(cause) => {
-                tracing::warn!(target, cycle, cause, "not read back; it is tried again");
-                self.sweeping.denied(now_ms, terms);
+                // A right may be missing for this one alone.
+                tracing::warn!(target, cycle, cause, "not read back; it is tried again, after others");
+                self.sweeping.silent(cycle, now_ms, terms);
             }
             Halt::Refused(cause) | Halt::Gone(cause) if self.sweeping.refused(cycle.clone(), now_ms, terms) => {
                 tracing::error!(
@@ -205,8 +196,8 @@ impl Worker {
 mod tests {
     use super::*;
 
-    fn due(cycle: &str) -> DueSweep {
-        DueSweep { id: IntentId(0), cycle_there: Some(cycle.to_owned()), number: 1 }
+    fn may_read(sweeping: &Sweeping, cycle: &str, now_ms: u64) -> bool {
+        !sweeping.put_off_at(now_ms).iter().any(|other| other == cycle)
     }
 
     #[test]
@@ -215,11 +206,11 @@ mod tests {
         for cycle in ["17", "18", "19"] {
             sweeping.silent(cycle.to_owned(), 0, terms);
             let now_ms = sweeping.not_before_ms;
-            assert!(!sweeping.may_read(&due(cycle), now_ms) && sweeping.may_read(&due("20"), now_ms), "{cycle}");
+            assert!(!may_read(&sweeping, cycle, now_ms) && may_read(&sweeping, "20", now_ms), "{cycle}");
         }
         assert_eq!(sweeping.not_before_ms, 4 * 60_000, "nobody answers, so it is asked less and less often");
         sweeping.answered("18");
-        assert!(sweeping.may_read(&due("18"), 0) && !sweeping.may_read(&due("17"), 0));
+        assert!(may_read(&sweeping, "18", 0) && !may_read(&sweeping, "17", 0));
         sweeping.silent("20".to_owned(), 0, terms);
         assert_eq!(sweeping.not_before_ms, 60_000, "one that answered begins it anew");
     }
@@ -229,10 +220,10 @@ mod tests {
         let (mut sweeping, terms) = (Sweeping::default(), ForwardTerms::default());
         let mut now_ms = 0;
         for refusals in 1..=REFUSALS_MAX {
-            assert!(sweeping.may_read(&due("17"), now_ms));
+            assert!(may_read(&sweeping, "17", now_ms));
             let enough = sweeping.refused("17".to_owned(), now_ms, terms);
             assert_eq!((enough, sweeping.not_before_ms), (refusals == REFUSALS_MAX, 0));
-            assert!(!sweeping.may_read(&due("17"), now_ms) && sweeping.may_read(&due("18"), now_ms));
+            assert!(!may_read(&sweeping, "17", now_ms) && may_read(&sweeping, "18", now_ms));
             now_ms = sweeping.unread["17"].again_ms;
         }
         assert!((9..12).contains(&(now_ms / 3_600_000)), "{now_ms}");

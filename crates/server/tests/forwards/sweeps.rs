@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::{Clock as _, SystemClock};
-use domain::intent::{Intent, IntentState};
+use domain::intent::{Intent, IntentId, IntentState};
 use proof::stubs::{Event, Fault, Plan, RetryAfter, Select};
 use store::{Advanced, IntentQuery, Store};
 
@@ -40,13 +40,13 @@ async fn sent_into(store: Arc<dyn Store>, rail: &Rail, ms: u64, keys: &[&str]) -
             assert_eq!(store.advance_intent(turn, from, planned.clone()).await.unwrap(), Advanced::Done);
         }
     }
-    assert_eq!(store.due_sweeps("rail", now_ms(), 10).await.unwrap().len(), keys.len());
+    assert_eq!(store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().len(), keys.len());
     store
 }
 
 async fn nothing_is_due(served: &Served) {
     let until = tokio::time::timeout(Duration::from_secs(30), async {
-        while !served.store.due_sweeps("rail", now_ms(), 10).await.unwrap().is_empty() {
+        while !served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
@@ -87,7 +87,11 @@ async fn a_sweep_that_is_not_answered_is_tried_again_and_holds_up_no_push() {
     tokio::time::timeout(Duration::from_secs(30), broken).await.expect("it is read back");
     served.push("k2", &rail.names, "").await;
     assert_eq!(served.settled("k2").await["forwards"][0]["state"], "acked");
-    assert_eq!(served.store.due_sweeps("rail", now_ms(), 10).await.unwrap().len(), 1, "it is still to be read back");
+    assert_eq!(
+        served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().len(),
+        1,
+        "it is still to be read back"
+    );
     rail.stub.set_plan(Plan::pass());
     nothing_is_due(&served).await;
     served.stop().await;
@@ -97,7 +101,7 @@ async fn a_sweep_that_is_not_answered_is_tried_again_and_holds_up_no_push() {
 async fn a_cycle_that_is_never_answered_hides_no_other() {
     let rail = Rail::start();
     let store = sent_before(&rail, HOUR_MS + 1000, &["k1", "k2"]).await;
-    let run = store.due_sweeps("rail", now_ms(), 1).await.unwrap().remove(0).cycle_there.unwrap();
+    let run = store.due_sweeps("rail", now_ms(), &[], 1).await.unwrap().remove(0).cycle_there.unwrap();
     let other = |intent: &Intent| intent.cycle_there.as_deref() != Some(&*run);
     // Of the one nobody hears anything; what was in the other one is gone.
     rail.stub.vendor().results.retain(|_| false);
@@ -114,9 +118,66 @@ async fn a_cycle_that_is_never_answered_hides_no_other() {
         }
     });
     assert_eq!(seen.await.expect("the other one is read back"), 1);
-    assert_eq!(served.store.due_sweeps("rail", now_ms(), 10).await.unwrap().len(), 1, "it is still to be read back");
+    assert_eq!(
+        served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().len(),
+        1,
+        "it is still to be read back"
+    );
     rail.stub.set_plan(Plan::pass());
     nothing_is_due(&served).await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_cycle_that_may_not_be_read_hides_no_other() {
+    let rail = Rail::start();
+    let store = sent_before(&rail, HOUR_MS + 1000, &["k1", "k2"]).await;
+    let run = store.due_sweeps("rail", now_ms(), &[], 1).await.unwrap().remove(0).cycle_there.unwrap();
+    let denied = Fault::Refused { status: 403, retry_after: RetryAfter::Missing };
+    rail.stub.set_plan(Plan::on(Select::reads().path(&format!("get_results_for_run/{run}")), denied));
+    let served = Served::start(store, vec![rail.target("rail")]).await;
+    let one_is_due = tokio::time::timeout(Duration::from_secs(30), async {
+        while served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().len() > 1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    one_is_due.await.expect("the other one is read back");
+    let due = served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap();
+    assert_eq!(due[0].cycle_there.as_deref(), Some(&*run), "it is still to be read back");
+    rail.stub.set_plan(Plan::pass());
+    nothing_is_due(&served).await;
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn however_much_of_a_silent_cycle_is_due_it_hides_no_other() {
+    let rail = Rail::start();
+    let store = sent_before(&rail, HOUR_MS + 1000, &["k1", "k2"]).await;
+    let first = store.due_sweeps("rail", now_ms(), &[], 1).await.unwrap().remove(0);
+    let known = store.intents(IntentQuery { ids: vec![first.id], ..IntentQuery::default() }).await.unwrap().remove(0);
+    let (run, turn) = (first.cycle_there.unwrap(), store.next_turn("rail").await.unwrap());
+    // More of the silent one than is ever looked through, all of it older than what is due of the other.
+    let more = (0..9_000_u32).map(|number| {
+        let (id, changed_ms) = (IntentId(u128::from(number) + 1), known.changed_ms - 60_000);
+        Intent { id, number: number + 9, state: IntentState::Planned, changed_ms, ..known.clone() }
+    });
+    let more: Vec<Intent> = more.collect();
+    store.plan_intents("rail", turn, more.clone()).await.unwrap().unwrap();
+    for mut planned in more {
+        for state in [IntentState::Sending, IntentState::Acked] {
+            let from = std::mem::replace(&mut planned.state, state);
+            assert_eq!(store.advance_intent(turn, from, planned.clone()).await.unwrap(), Advanced::Done);
+        }
+    }
+    rail.stub.set_plan(Plan::on(Select::reads().path(&format!("get_results_for_run/{run}")), Fault::RequestDropped));
+    let served = Served::start(store, vec![rail.target("rail")]).await;
+    let read_back = tokio::time::timeout(Duration::from_mins(1), async {
+        let silent = [run];
+        while !served.store.due_sweeps("rail", now_ms(), &silent, 10).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    read_back.await.expect("the other one is read back");
     served.stop().await;
 }
 
@@ -130,7 +191,7 @@ async fn an_intent_that_cannot_be_read_keeps_no_other_cycle_from_being_read_back
     assert_eq!(file.execute("UPDATE intent SET refused = 'no list' WHERE key = 'k1'", []).unwrap(), 1);
     let served = Served::start(store, vec![rail.target("rail")]).await;
     let one_is_due = tokio::time::timeout(Duration::from_secs(30), async {
-        while served.store.due_sweeps("rail", now_ms(), 10).await.unwrap().len() > 1 {
+        while served.store.due_sweeps("rail", now_ms(), &[], 10).await.unwrap().len() > 1 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

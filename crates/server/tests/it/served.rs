@@ -255,8 +255,14 @@ impl Forwards for Faulty {
         self.inner.push_load(project, push).await
     }
 
-    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
-        self.inner.due_sweeps(target, now_ms, limit).await
+    async fn due_sweeps(
+        &self,
+        target: &str,
+        now_ms: u64,
+        without: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSweep>, StoreError> {
+        self.inner.due_sweeps(target, now_ms, without, limit).await
     }
 
     async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {

@@ -208,6 +208,7 @@ macro_rules! for_each_conformance_test {
             loads::a_load_of_nothing_is_absent,
             loads::everything_of_a_push_is_found_together,
             sweeps::what_settled_is_due_after_an_hour_and_after_a_day,
+            sweeps::what_is_left_out_hides_nothing_and_what_was_refused_late_is_due,
             sweeps::a_change_of_state_is_swept_anew,
             sweeps::forwarding_is_told_in_numbers,
         }

@@ -14,7 +14,7 @@ const HOUR: u64 = 3_600_000;
 
 /// Which intents are due at a time, and how many sweeps they have had then.
 async fn due(store: &Arc<dyn Store>, now_ms: u64) -> Vec<(u32, u32)> {
-    let due = store.due_sweeps("there", now_ms, 100).await.expect("works");
+    let due = store.due_sweeps("there", now_ms, &[], 100).await.expect("works");
     let name = |id: IntentId| (0..9).find(|number| intent(*number).id == id).expect("a known one");
     due.into_iter().map(|DueSweep { id, number, .. }| (name(id), number)).collect()
 }
@@ -45,14 +45,14 @@ pub async fn what_settled_is_due_after_an_hour_and_after_a_day(make: Make<'_>) {
     assert_eq!(due(&store, at(8) + HOUR).await, [(8, 1)]);
     // Parked, found, acked: those that settled first come first.
     assert_eq!(due(&store, at(2) + HOUR).await, [(8, 1), (6, 1), (2, 1)]);
-    let two = store.due_sweeps("there", at(2) + HOUR, 2).await.expect("works");
+    let two = store.due_sweeps("there", at(2) + HOUR, &[], 2).await.expect("works");
     let (parked, found) = (intent(8).id, intent(6).id);
     let expected = [
         DueSweep { id: parked, cycle_there: Some("7".to_owned()), number: 1 },
         DueSweep { id: found, cycle_there: None, number: 1 },
     ];
     assert_eq!(two, expected);
-    assert_eq!(store.due_sweeps("elsewhere", u64::MAX, 9).await.expect("works"), []);
+    assert_eq!(store.due_sweeps("elsewhere", u64::MAX, &[], 9).await.expect("works"), []);
     swept(&store, turn, &[8, 6], 1).await;
     assert_eq!(due(&store, at(2) + HOUR).await, [(2, 1)]);
     assert_eq!(due(&store, at(6) + 24 * HOUR - 1).await, [(8, 2), (2, 1)]);
@@ -60,6 +60,44 @@ pub async fn what_settled_is_due_after_an_hour_and_after_a_day(make: Make<'_>) {
     assert_eq!(due(&store, at(2) + 30 * HOUR).await, [(8, 2), (6, 2), (2, 2)]);
     swept(&store, turn, &[8, 6, 2], 2).await;
     assert_eq!(due(&store, u64::MAX >> 1).await, []);
+    sound(&store).await;
+}
+
+/// Of a cycle that is left out nothing is due, however much of it is; and an earlier send of what was refused may come late.
+pub async fn what_is_left_out_hides_nothing_and_what_was_refused_late_is_due(make: Make<'_>) {
+    let store = make();
+    let turn = lease(&store, "one", AT_MS).await.expect("free");
+    let planned: Vec<Intent> = (0..6).map(intent).collect();
+    store.plan_intents("there", turn, planned).await.expect("works").expect("not fenced");
+    // Three of one cycle come first, one of none, and two that were refused: at once, and after a silence.
+    for (number, cycle, state, sends) in [
+        (0, Some("7"), IntentState::Acked, 1),
+        (1, Some("7"), IntentState::Parked, 1),
+        (2, Some("7"), IntentState::Rejected, 2),
+        (3, None, IntentState::Found, 0),
+        (4, Some("8"), IntentState::Rejected, 1),
+        (5, Some("8"), IntentState::Rejected, 2),
+    ] {
+        let changed_ms = AT_MS + u64::from(number);
+        let step = Intent { state, sends, changed_ms, cycle_there: cycle.map(str::to_owned), ..intent(number) };
+        advance(&store, turn, IntentState::Planned, step).await;
+    }
+    let now_ms = AT_MS + 9 + HOUR;
+    assert_eq!(due(&store, now_ms).await, [(0, 1), (1, 1), (2, 1), (3, 1), (5, 1)]);
+    let without = |cycles: &'static [&str], limit| {
+        let (store, cycles) = (Arc::clone(&store), cycles.iter().map(|&cycle| cycle.to_owned()).collect::<Vec<_>>());
+        async move {
+            let due = store.due_sweeps("there", now_ms, &cycles, limit).await.expect("works");
+            let of = |id: IntentId| (0..6).find(|number| intent(*number).id == id).expect("a known one");
+            due.into_iter().map(|due| of(due.id)).collect::<Vec<u32>>()
+        }
+    };
+    assert_eq!(without(&["7"], 1).await, [3]);
+    assert_eq!(without(&["7"], 9).await, [3, 5]);
+    assert_eq!(without(&["7", "8", "it's \"9\""], 9).await, [3]);
+    assert_eq!(without(&["8", ""], 9).await, [0, 1, 2]);
+    swept(&store, turn, &[2], 2).await;
+    assert_eq!(without(&["8"], 9).await, [0, 1, 3]);
     sound(&store).await;
 }
 

@@ -209,8 +209,14 @@ impl Forwards for MemoryStore {
         Ok(push_load(&self.world(), project, push))
     }
 
-    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
-        Ok(self.world().ledger.due_sweeps(target, now_ms, limit))
+    async fn due_sweeps(
+        &self,
+        target: &str,
+        now_ms: u64,
+        without: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSweep>, StoreError> {
+        Ok(self.world().ledger.due_sweeps(target, now_ms, without, limit))
     }
 
     async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {

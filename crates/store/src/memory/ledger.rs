@@ -60,13 +60,18 @@ impl Kept {
         Advanced::Done
     }
 
-    pub(super) fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Vec<DueSweep> {
+    pub(super) fn due_sweeps(&self, target: &str, now_ms: u64, without: &[String], limit: usize) -> Vec<DueSweep> {
         let due = |intent: &Intent| {
+            let may_have_come = intent.state != IntentState::Rejected || intent.sends > 1;
+            let cycle = intent.cycle_there.as_deref().unwrap_or_default();
+            if !may_have_come || without.iter().any(|other| other == cycle) {
+                return None;
+            }
             let (settled_ms, swept) = *self.sweeps.get(&intent.id)?;
             let number = due_sweep(settled_ms, swept, now_ms)?;
             Some((settled_ms, DueSweep { id: intent.id, cycle_there: intent.cycle_there.clone(), number }))
         };
-        let states = vec![IntentState::Acked, IntentState::Found, IntentState::Parked];
+        let states = vec![IntentState::Acked, IntentState::Found, IntentState::Parked, IntentState::Rejected];
         let query = IntentQuery { target: Some(target.to_owned()), states, ..IntentQuery::default() };
         let mut found: Vec<(u64, DueSweep)> = self.wanted(&query).filter_map(due).collect();
         found.sort_by_key(|(settled_ms, _)| *settled_ms);

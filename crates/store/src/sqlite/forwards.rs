@@ -108,9 +108,16 @@ impl Forwards for SqliteStore {
         self.read(move |snap, _| push_load(snap, &project, push)).await
     }
 
-    async fn due_sweeps(&self, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
-        let target = target.to_owned();
-        self.readers.read(move |snap| due_sweeps(snap, &target, now_ms, limit)).await
+    async fn due_sweeps(
+        &self,
+        target: &str,
+        now_ms: u64,
+        without: &[String],
+        limit: usize,
+    ) -> Result<Vec<DueSweep>, StoreError> {
+        // A list of texts always becomes JSON.
+        let (target, without) = (target.to_owned(), serde_json::to_string(without).unwrap_or_default());
+        self.readers.read(move |snap| due_sweeps(snap, (&target, now_ms), &without, limit)).await
     }
 
     async fn swept(&self, target: &str, turn: u64, ids: Vec<IntentId>, number: u32) -> Result<bool, StoreError> {
@@ -200,15 +207,28 @@ fn push_load(snap: &Snap<'_>, name: &ProjectId, uid: PushId) -> Result<PushLoad,
     Ok(PushLoad { key: row.key, place: row.place, revision: row.revision, ordinal, run_url, outcomes })
 }
 
-fn due_sweeps(connection: &Connection, target: &str, now_ms: u64, limit: usize) -> Result<Vec<DueSweep>, StoreError> {
+/// `without`: names of cycles, as JSON.
+fn due_sweeps(
+    connection: &Connection,
+    (target, now_ms): (&str, u64),
+    without: &str,
+    limit: usize,
+) -> Result<Vec<DueSweep>, StoreError> {
     let before = |after: u64| now_ms.saturating_sub(after) as i64;
     let mut statement = connection.prepare_cached(
-        "SELECT uid, cycle_there, settled_ms, swept FROM intent
-         WHERE target = ?1 AND swept < 2 AND state IN (2, 6, 8) AND settled_ms <= CASE swept WHEN 0 THEN ?2 ELSE ?3 END
+        // Each half has an index of its own.
+        "SELECT uid, cycle_there, settled_ms, swept FROM (
+           SELECT id, uid, cycle_there, settled_ms, swept FROM intent
+           WHERE target = ?1 AND swept < 2 AND state IN (2, 6, 8) AND settled_ms <= CASE swept WHEN 0 THEN ?2 ELSE ?3 END
+           UNION ALL
+           SELECT id, uid, cycle_there, settled_ms, swept FROM intent
+           WHERE target = ?1 AND swept < 2 AND state = 3 AND sends > 1
+             AND settled_ms <= CASE swept WHEN 0 THEN ?2 ELSE ?3 END)
+         WHERE coalesce(cycle_there, '') NOT IN (SELECT value FROM json_each(?5))
          ORDER BY settled_ms, id LIMIT ?4",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![target, before(SWEEPS_MS[0]), before(SWEEPS_MS[1]), limit])?;
+    let mut rows = statement.query(params![target, before(SWEEPS_MS[0]), before(SWEEPS_MS[1]), limit, without])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
         if let Some(number) = due_sweep(row.get::<_, i64>(2)? as u64, row.get(3)?, now_ms) {

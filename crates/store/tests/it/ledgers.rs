@@ -207,7 +207,7 @@ impl Walk {
                 format!("{next:?} {ended}")
             }
             Step::Sweep { target, back, now } => {
-                let due = store.due_sweeps(target, now, 2).await.unwrap();
+                let due = store.due_sweeps(target, now, &[], 2).await.unwrap();
                 let number = due.iter().map(|due| due.number).min().unwrap_or(1);
                 let ids = due.iter().map(|due| due.id).collect();
                 format!("{due:?} {}", store.swept(target, self.turn(target, back), ids, number).await.unwrap())

@@ -38,7 +38,7 @@ pub(crate) struct ProbeArgs {
     /// Measure only, and do not keep the result for the strategy
     #[arg(long, env = "TALLYONCE_NO_KEEP", value_parser = FalseyValueParser::new())]
     pub no_keep: bool,
-    /// How long to try [default: 10m]
+    /// How long to try [default: 10m, and five times the target's quiet time]
     #[arg(long, value_name = "TIME", env = "TALLYONCE_DEADLINE", value_parser = duration::parse)]
     pub deadline: Option<Duration>,
     /// Print one JSON object

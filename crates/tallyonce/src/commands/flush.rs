@@ -31,7 +31,10 @@ pub(crate) async fn run(settings: &FlushSettings, around: &Surroundings, output:
     let to = settings.place.destination(&Hints::guess(&around.env))?.value;
     let repository = Repository::prepare(&to, &settings.connection)?;
     let forwarding = match settings.place.target() {
-        Some(section) => Some(Forwarding::prepare(section, &around.env, &settings.connection, output)?.granted(false)?),
+        Some(section) => {
+            let prepared = Forwarding::prepare(section, &around.env, &settings.connection, output)?;
+            Some(prepared.granted(false)?.with_folder()?)
+        }
         None => None,
     };
     if let Some(forwarding) = &forwarding {

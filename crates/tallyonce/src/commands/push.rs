@@ -1,6 +1,7 @@
 //! `tallyonce push`: reports into a push, the push into the outbox, from there to its destination.
 //! Must not decide what counts, and must not send before the outbox has it.
 
+mod granted;
 mod seal;
 mod target;
 
@@ -20,7 +21,7 @@ use crate::commands::summary;
 use crate::courier::{self, Courier};
 use crate::env::Surroundings;
 use crate::exit::Exit;
-use crate::failure::{Failure, State};
+use crate::failure::Failure;
 use crate::forward::Forwarding;
 use crate::handed_on;
 use crate::inputs::{self, Reports, Wish};
@@ -166,9 +167,8 @@ impl<'a> Prepared<'a> {
             tempfile::tempfile_in(folder).map_err(|error| cannot_seal(&error))?;
         }
         let Some(destination) = &self.target.destination else { return Ok(()) };
-        if let Some(section) = self.settings.place.target() {
-            let forwarding = Forwarding::prepare(section, self.env, &self.settings.connection, self.output)?;
-            forwarding.granted(self.settings.strict)?.stands_here().await?;
+        if let Some(forwarding) = self.granted().await? {
+            forwarding.with_folder()?;
         }
         Repository::prepare(destination, &self.settings.connection)?;
         Outbox::open(&self.settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
@@ -239,15 +239,7 @@ impl<'a> Prepared<'a> {
         *object = PushObject { report, warnings, command, ..PushObject::of(&parcel.header) };
         object.delivery.chunks = parcel.header.chunks.len() as u32;
         if settings.dry_run {
-            // What a push would refuse before it sends anything, a dry run refuses too.
-            let forwarding = self.forwarding()?;
-            object.counts = Some(parcel.header.counts);
-            object.ends(State::DryRun, Exit::Success);
-            if !settings.json {
-                let shown = forwarding.map(|forwarding| forwarding.shown());
-                output.text(&format!("{}{}", self.plan(object), shown.unwrap_or_default()));
-            }
-            return Ok(Pushed::unsent());
+            return self.only_shown(&parcel, object).await;
         }
         object.delivery.bytes = parcel.header.body_bytes();
         if let Some(path) = &settings.seal {
@@ -259,14 +251,8 @@ impl<'a> Prepared<'a> {
             return seal(path, &parcel, settings.json, *output, object);
         }
         let stop = stop.map_or_else(interrupt::on_signals, Ok)?;
-        let forwarding = self.forwarding()?.map(|prepared| prepared.granted(settings.strict)).transpose()?;
+        let forwarding = self.granted().await?.map(Forwarding::with_folder).transpose()?;
         send(settings, target, (&parcel, &files), forwarding, (stop, *output), object).await
-    }
-
-    /// The target of the configuration that it goes to, ready, if `--to` names one.
-    fn forwarding(&self) -> Result<Option<Forwarding>, Failure> {
-        let Some(section) = self.settings.place.target() else { return Ok(None) };
-        Forwarding::prepare(section, self.env, &self.settings.connection, self.output).map(Some)
     }
 }
 
@@ -350,9 +336,6 @@ async fn send(
     let bad = parcel.header.counts.any_bad();
     let repository = Repository::prepare(destination, &settings.connection)?;
     object.at_server(repository.server());
-    if let Some(forwarding) = &forwarding {
-        forwarding.stands_here().await?;
-    }
     let outbox = Outbox::open(&settings.outbox.value).map_err(|error| courier::outbox_failure(&error))?;
     let put = outbox.put_with(parcel, files);
     let (entry, files) = put.map_err(|error| courier::outbox_failure(&error))?;

@@ -16,6 +16,7 @@ use crate::commands::push::{self, Prepared, Pushed};
 use crate::env::Surroundings;
 use crate::exit::{Code, Exit};
 use crate::failure::{Failure, State};
+use crate::forward::Forwarding;
 use crate::inputs::{self, Reports};
 use crate::object::PushObject;
 use crate::output::Output;
@@ -68,6 +69,9 @@ async fn start<'a>(
 ) -> Result<Option<Ran<'a>>, Failure> {
     let prepared = Prepared::resolve(&settings.push, around, output, object)?;
     if settings.push.dry_run {
+        if let Some(doubt) = prepared.granted().await?.as_ref().and_then(Forwarding::doubt) {
+            push::warn(output, object, &[doubt.to_owned()]);
+        }
         object.ends(State::DryRun, Exit::Success);
         if !settings.push.json {
             output.text(&plan(settings, &prepared, object));

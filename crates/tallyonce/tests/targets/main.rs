@@ -23,6 +23,7 @@ mod live;
 mod matrix;
 mod peers;
 mod places;
+mod probed;
 mod probes;
 mod products;
 mod served;

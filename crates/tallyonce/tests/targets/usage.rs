@@ -2,6 +2,7 @@
 
 use proof::stubs::{Fault, Plan, RetryAfter, Select};
 
+use crate::products::{ALL, OUTCOMES, kiwi_16};
 use crate::site::{CASES, Folder, rail, report};
 
 #[test]
@@ -44,6 +45,76 @@ fn a_dry_run_reads_the_table_and_writes_nothing() {
     assert!(unset.stderr.contains("TARGET_TOKEN, which is not set"), "{unset}");
     assert!(!folder.path(".tallyonce").exists());
     assert_eq!(stub.ledger().count(), 0);
+}
+
+#[test]
+fn a_dry_run_refuses_what_a_push_refuses() {
+    let site = kiwi_16(OUTCOMES);
+    let folder = site.machine("replace");
+    let place = ["--to", "there", "--project", "shop", "--cycle", "main", "--run", "7"];
+    let push = [&["push", "report.xml"][..], &place].concat();
+    let run = |more: &[&'static str]| [&["run"][..], &place, more, &["--", "touch", "ran"]].concat();
+    for args in [[&push[..], &["--dry-run", "--strict"]].concat(), run(&["--dry-run", "--strict"])] {
+        let refused = folder.run(&args).output().unwrap();
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused}");
+        assert!(refused.stderr.contains("no probe has confirmed replace"), "{refused}");
+    }
+    for args in [[&push[..], &["--dry-run"]].concat(), run(&["--dry-run"])] {
+        let warned = folder.run(&args).output().unwrap();
+        assert_eq!(warned.code, Some(0), "{args:?}: {warned}");
+        assert!(warned.stderr.contains("no probe has confirmed replace"), "{warned}");
+    }
+    assert!(site.door().log().is_empty() && !folder.path("ran").exists() && !folder.path(".tallyonce").exists());
+    // What stands for another place is refused too.
+    assert_eq!(folder.push(&[]).0.code, Some(0));
+    let table = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
+    folder.write("tallyonce.toml", &table.replace("project = \"Shop\"", "project = \"Other\""));
+    let asked = site.door().log().len();
+    for args in [[&push[..], &["--dry-run"]].concat(), run(&["--dry-run"])] {
+        let refused = folder.run(&args).output().unwrap();
+        assert_eq!(refused.code, Some(2), "{args:?}: {refused}");
+        assert!(refused.stderr.contains("tallyonce forwards --moved --target there"), "{refused}");
+    }
+    assert_eq!(site.door().log().len(), asked);
+}
+
+#[test]
+fn what_a_push_is_refused_for_is_not_taken_up_again_either() {
+    let (stub, folder, _) = rail();
+    assert_eq!(folder.push(&[]).0.code, Some(0));
+    let listed = folder.run(&["forwards", "--json"]).output().unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
+    let id = listed["forwards"][0]["id"].as_str().unwrap().to_owned();
+    folder.write(".tallyonce/probe-there.json", "{}");
+    let asked = stub.log().len();
+    let refused = folder.run(&["forwards", "--resume", &id]).output().unwrap();
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("not a probe"), "{refused}");
+    assert_eq!(stub.log().len(), asked);
+}
+
+#[test]
+fn a_dry_run_lists_items_without_a_case_where_that_needs_no_call() {
+    let service = ALL.iter().find(|product| product.name == "A service of your own").unwrap();
+    let site = service.stub_with(OUTCOMES).unwrap();
+    let folder = site.machine("reconcile");
+    let table = std::fs::read_to_string(folder.path("tallyonce.toml")).unwrap();
+    let mapped = "case = \"mapping\"\nmapping = \"cases.tsv\"\n[target.there.statuses]";
+    folder.write("tallyonce.toml", &table.replace("[target.there.statuses]", mapped));
+    folder.write("cases.tsv", &format!("s > c > {}\tA-1\n", site.names()[0]));
+    let dry =
+        ["push", "report.xml", "--to", "there", "--project", "shop", "--cycle", "main", "--run", "7", "--dry-run"];
+    let shown = folder.run(&dry).output().unwrap();
+    assert_eq!(shown.code, Some(0), "{shown}");
+    assert!(shown.stdout.contains("1 of 4 items have one"), "{shown}");
+    let refused =
+        |name: &str| shown.stderr.contains(&format!("would refuse s > c > {name}: no line of the mapping file"));
+    assert!(!refused(&site.names()[0]) && site.names()[1..].iter().all(|name| refused(name)), "{shown}");
+    assert!(site.door().log().is_empty());
+    // Where only the product knows, that is said.
+    let (stub, folder, _) = rail();
+    let shown = folder.run(&dry).output().unwrap();
+    assert!(shown.stdout.contains("only testrail can tell") && stub.log().is_empty(), "{shown}");
 }
 
 #[test]

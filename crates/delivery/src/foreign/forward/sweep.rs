@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::intent::{Flag, Intent, IntentState};
+use domain::intent::{Flag, Intent, IntentEvent, IntentState};
 use domain::marker::{Found, Marker, WriteId};
 
 use super::cycle::There;
@@ -94,7 +94,8 @@ impl Forwarder<'_> {
             hand.swept = all;
         }
         let mut by_cycle: BTreeMap<CycleId, Vec<&mut Hand>> = BTreeMap::new();
-        for hand in hands.iter_mut().filter(|hand| readable && is_looked_at(&hand.intent)) {
+        let looked_at = |intent: &Intent| is_looked_at(intent) || (all && may_have_come(intent));
+        for hand in hands.iter_mut().filter(|hand| readable && looked_at(&hand.intent)) {
             by_cycle.entry(hand.cycle.clone()).or_default().push(hand);
         }
         // The newest first: late arrivals are to be expected there, and time may not be enough for all.
@@ -107,7 +108,9 @@ impl Forwarder<'_> {
             match self.look_into(turn, &cycle, &mut hands, all).await {
                 // One cycle that can't be read hides no other.
                 Err(Halt::Refused(_) | Halt::Gone(_)) if all && self.there(&cycle).await? == There::Gone => {
-                    for hand in hands.iter_mut().filter(|hand| hand.intent.state != IntentState::Parked) {
+                    let was_there =
+                        |intent: &Intent| !matches!(intent.state, IntentState::Parked | IntentState::Rejected);
+                    for hand in hands.iter_mut().filter(|hand| was_there(&hand.intent)) {
                         hand.intent.flags.insert(Flag::Vanished);
                     }
                 }
@@ -163,6 +166,10 @@ impl Forwarder<'_> {
         let picture = self.rows_if_there(cycle, cases).await?;
         let (mut planned, mut memory) = (None, Memory::default());
         for hand in hands.iter_mut() {
+            if hand.intent.state == IntentState::Rejected {
+                self.look_at_refused(hand, &picture).await?;
+                continue;
+            }
             let needs = self.judge(hand, &picture);
             self.is_older(&mut memory, hand, &needs).await?;
             self.look_at(hand, &needs, &picture, &mut planned).await?;
@@ -171,6 +178,20 @@ impl Forwarder<'_> {
             self.look_for_doubled_cycle(cycle, hands).await?;
         }
         if sole { self.look_for_orphans(turn, (cycle, &mut planned, !by_case), hands, &picture).await } else { Ok(()) }
+    }
+
+    /// What was refused after a silence: an earlier send of it may have come late. Then it is there, and nobody is told any more
+    /// that it was refused.
+    async fn look_at_refused(&mut self, hand: &mut Hand, picture: &Picture) -> Result<(), Halt> {
+        let is_there = |entry: &Entry| picture.rows(&entry.case).iter().any(|row| whole(row) == Some(entry.marker));
+        let there: Vec<&Entry> = hand.entries.iter().filter(|entry| is_there(entry)).collect();
+        if there.is_empty() {
+            return Ok(());
+        }
+        hand.intent.refused.retain(|refused| !there.iter().any(|entry| entry.is_named_by(refused)));
+        hand.intent.cause = None;
+        self.judge(hand, picture);
+        self.step(hand, IntentEvent::Seen).await
     }
 
     /// Of a cycle that was deleted there, nothing. Where each case is a call, so many at a time that a wish to stop is heard.
@@ -266,7 +287,7 @@ impl Forwarder<'_> {
             let mut wanted = CycleWanted { name: itself.name, id, link: None, given: None };
             wanted.name = wanted.name.replace(&wanted.tag(), "").trim().into();
             let found = self.asking(|| adapter.find_cycles(&wanted)).await?;
-            for hand in hands.iter_mut() {
+            for hand in hands.iter_mut().filter(|hand| is_looked_at(&hand.intent)) {
                 set(&mut hand.intent, Flag::CycleDoubled, found.len() > 1);
                 if found.iter().any(|found| found.id == *cycle) {
                     set(&mut hand.intent, Flag::CycleUnseen, false);
@@ -277,6 +298,10 @@ impl Forwarder<'_> {
     }
 
     async fn look_at_counts(&mut self, hand: &mut Hand) -> Result<(), Halt> {
+        // Of what was refused nothing is missed, and a count doesn't tell whose it is.
+        if hand.intent.state == IntentState::Rejected {
+            return Ok(());
+        }
         let wanted: Vec<Entry> = hand.entries.iter().filter(|entry| !hand.is_refused(entry)).cloned().collect();
         let (adapter, cycle) = (self.adapter, hand.cycle.clone());
         let count = self.asking(|| adapter.count(&cycle, &wanted)).await?.unwrap_or(0);
@@ -323,6 +348,11 @@ pub(super) fn is_looked_at(intent: &Intent) -> bool {
         && !intent.flags.contains(&Flag::AtMostOnce)
         // What was left out for a newer attempt may have no place at all.
         && intent.cycle_there.is_some()
+}
+
+/// True if it was refused, and sent before that too: what no answer came to may have been carried out.
+fn may_have_come(intent: &Intent) -> bool {
+    intent.state == IntentState::Rejected && intent.sends > 1 && intent.cycle_there.is_some()
 }
 
 /// What is missing of a settled intent, each with whether nothing else is in its place: lost if the product's word is all that

@@ -33,6 +33,8 @@ use super::settings::TargetSettings;
 use crate::clock::Clock;
 use crate::http::{HttpSettings, SettingsError};
 
+pub(super) use generic::calls_digest;
+
 /// Why a target can't be used as it is configured.
 #[derive(Debug, Error)]
 pub enum OpenError {

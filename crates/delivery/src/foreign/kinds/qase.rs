@@ -246,8 +246,8 @@ impl Adapter for Qase {
     }
 
     /// Every item has one: results without a case's number stand for themselves.
-    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        Ok(wanted.iter().map(|wanted| self.case(wanted)).collect())
+    fn own_cases(&self, wanted: &[CaseWanted<'_>]) -> Option<Vec<CaseChoice>> {
+        Some(wanted.iter().map(|wanted| self.case(wanted)).collect())
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {

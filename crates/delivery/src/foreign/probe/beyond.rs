@@ -8,7 +8,7 @@ use domain::Status;
 use domain::marker::{Found, Marker, WriteId};
 
 use super::ProbeOptions;
-use super::measured::{Cut, CutWrite, Landed, Larger, More, WhileWriting};
+use super::measured::{Cut, CutWrite, Deed, Landed, Larger, More, WhileWriting};
 use super::scratch::Scratch;
 use super::steps::Bench;
 use crate::foreign::adapter::{Closing, Ending};
@@ -95,15 +95,27 @@ async fn fill(
         more.ended = Some(other.land(&entry).await?);
     }
     if facts.repair.delete_cycle {
-        let gone = other.cycle.clone();
-        other.patience.reading(|| adapter.delete_cycle(&gone)).await?;
-        let entry = other.entry(two, Status::Passed, "after the deletion");
-        more.deleted = Some(other.land(&entry).await?);
+        let deed = other.delete_cycle().await?;
+        if deed == Deed::Done {
+            let entry = other.entry(two, Status::Passed, "after the deletion");
+            more.deleted = Some(other.land(&entry).await?);
+        }
+        more.delete_cycle = Some(deed);
     }
     Ok(())
 }
 
 impl Bench<'_, '_> {
+    async fn delete_cycle(&mut self) -> Result<Deed, GaveUp> {
+        let (adapter, gone) = (self.adapter, self.cycle.clone());
+        match self.patience.reading(|| adapter.delete_cycle(&gone)).await {
+            Ok(()) => Ok(Deed::Done),
+            // Not everybody who may write may delete.
+            Err(GaveUp::Denied(words) | GaveUp::Refused(words)) => Ok(Deed::Refused { words }),
+            Err(why) => Err(why),
+        }
+    }
+
     async fn batch_of(&mut self, cases: [&Case; 2], items: usize) -> Result<Larger, GaveUp> {
         self.patience.measures("whether larger batches are taken");
         let batch: Vec<Entry> = (0..items).map(|at| self.entry(cases[at % 2], Status::Passed, "one of many")).collect();

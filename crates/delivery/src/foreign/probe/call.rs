@@ -42,6 +42,18 @@ pub(super) async fn called<'c, T: Send>(
     }
 }
 
+/// The same for what only some of those who write may do: that this one has no right to it is an answer too.
+pub(super) async fn tried<'c, T: Send>(
+    patience: &mut Patience<'_>,
+    quiet_ms: u64,
+    call: impl FnMut() -> BoxFuture<'c, Result<T, Trouble>> + Send,
+) -> Result<Called<T>, GaveUp> {
+    match called(patience, quiet_ms, call).await {
+        Err(GaveUp::Denied(what)) => Ok(Called::Refused(Trouble::Denied(what))),
+        other => other,
+    }
+}
+
 /// A write and its job, to their end.
 pub(super) struct Wrote {
     pub(super) answer: Answer,

@@ -264,6 +264,9 @@ pub struct More {
     /// Into a cycle that was ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Landed>,
+    /// Deleting a cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_cycle: Option<Deed>,
     /// Into a cycle that was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Landed>,

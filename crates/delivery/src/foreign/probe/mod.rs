@@ -9,6 +9,7 @@
 mod beyond;
 mod call;
 mod counted;
+mod leave;
 mod measured;
 mod places;
 mod says;
@@ -24,11 +25,12 @@ use super::entry::{Case, CaseId};
 use super::facts::{Facts, Kind, Strategy};
 use super::patience::{GaveUp, Patience};
 
+pub use leave::{CallsDigest, Leave, Subject, leave, outweighs};
 pub use measured::{
     Added, Answer, AtOnce, BadItem, Cut, CutWrite, Deed, Lag, Landed, Larger, Longest, MarkerCame, Measured, More,
     RateSeen, Repeat, Text, Twin, WhileWriting,
 };
-pub use says::{Leave, Says, contradictions, leave, notes};
+pub use says::{Says, contradictions, notes};
 
 /// The form of the file that holds a probe.
 const FORMAT: u32 = 1;
@@ -49,11 +51,21 @@ pub struct ProbeOptions {
     /// How long this target waits before a request without an answer is read back, in milliseconds; absent: as long as is
     /// usual with the product.
     pub quiet_ms: Option<u64>,
+    /// Which target this is, as the result says it.
+    pub of: Option<Subject>,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
-        Self { writers: 10, visible_max_ms: 60_000, absent: None, late_max_ms: 300_000, larger: false, quiet_ms: None }
+        Self {
+            writers: 10,
+            visible_max_ms: 60_000,
+            absent: None,
+            late_max_ms: 300_000,
+            larger: false,
+            quiet_ms: None,
+            of: None,
+        }
     }
 }
 
@@ -66,6 +78,9 @@ pub struct Probed {
     pub at: String,
     /// The product.
     pub kind: Kind,
+    /// Which target it is of: it says nothing of another one. Null in probes that are older than this question.
+    #[serde(default)]
+    pub of: Option<Subject>,
     /// What was seen.
     pub measured: Measured,
     /// What follows from it, in the words of the facts.
@@ -107,6 +122,9 @@ pub enum ProbeError {
     /// Two cases are needed.
     #[error("a probe writes outcomes for two cases, and {0} was given: name two that exist, as ids of the product")]
     TooFewCases(usize),
+    /// What it writes would not stay in its own cycle.
+    #[error("a probe can't keep to a cycle of its own: {0}")]
+    NoScratch(String),
     /// It ended before its end.
     #[error("{why}{}", left_in_words(.left))]
     Ended {
@@ -132,6 +150,7 @@ pub async fn probe(
     patience: &mut Patience<'_>,
 ) -> Result<Probed, ProbeError> {
     let [first, second, ..] = cases else { return Err(ProbeError::TooFewCases(cases.len())) };
+    adapter.keeps_to_its_cycle().map_err(ProbeError::NoScratch)?;
     let at = utc(patience.clock.unix_ms());
     let quiet_ms = options.quiet_ms.unwrap_or(adapter.facts().quiet_ms);
     let mut scratch = scratch::Scratch::new(adapter, quiet_ms, &at, patience);
@@ -144,6 +163,7 @@ pub async fn probe(
         format: FORMAT,
         at,
         kind: facts.kind,
+        of: options.of.clone(),
         contradicts: contradictions(&measured, facts),
         notes: notes(&measured, facts),
         allows: says::allows(&measured, facts),

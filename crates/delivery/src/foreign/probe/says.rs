@@ -3,8 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Probed;
-use super::measured::{Answer, Deed, MarkerCame, Measured, More, Text};
+use super::measured::{Answer, CutWrite, Deed, MarkerCame, Measured, More, Text};
 use crate::foreign::facts::{Facts, KeyOnWrite, MarkerLevel, Strategy, VerdictRule, Visible};
 
 /// Beyond so many times the stated lag two readings no longer agree (`facts/idempotency.md`, W2).
@@ -303,8 +302,34 @@ fn notes_of_more(more: &More, facts: &Facts) -> Vec<String> {
     if let Some(rate) = more.rate.as_ref().filter(|rate| rate.refusals > 0) {
         notes.push(format!("{} calls were refused because there were too many", rate.refusals));
     }
+    notes.extend(cut_short(more, facts.quiet_ms));
+    if let Some(Deed::Refused { words }) = &more.delete_cycle {
+        notes.push(format!("a cycle can't be deleted here: {words}"));
+    }
     notes.extend(more.broken_off.iter().map(|why| format!("the rest could not be measured: {why}")));
     notes
+}
+
+/// That a request which was cut off was not looked for as long as this target waits: it may come after that, and nobody saw.
+fn cut_short(more: &More, quiet_ms: u64) -> Option<String> {
+    let cut = more.cut.as_ref()?;
+    let never_came = |write: &CutWrite| !write.answered && write.applied_ms.is_none();
+    (cut.watched_ms < quiet_ms && cut.writes.iter().any(never_came)).then(|| {
+        let watched_ms = cut.watched_ms;
+        format!("a request that was cut off was looked for {watched_ms} ms, which is less than the quiet time ({quiet_ms} ms)")
+    })
+}
+
+/// What a measurement doesn't show that a whole one does, in words; `None` if it is whole.
+pub(super) fn unmeasured(measured: &Measured, facts: &Facts) -> Option<String> {
+    let more = &measured.more;
+    if let Some(why) = &more.broken_off {
+        return Some(format!("it was broken off ({why})"));
+    }
+    if more.cut.is_none() {
+        return Some("it cut no request off".to_owned());
+    }
+    cut_short(more, facts.quiet_ms)
 }
 
 /// The strategies of the product that the measurement supports.
@@ -327,44 +352,4 @@ pub(super) fn allows(measured: &Measured, facts: &Facts) -> Vec<Strategy> {
         Strategy::AtMostOnce => true,
     };
     facts.strategies.iter().copied().filter(supported).collect()
-}
-
-/// Whether a strategy may be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leave {
-    /// It may.
-    Granted,
-    /// It may, and people are told.
-    Warned(String),
-    /// It may not.
-    Refused(String),
-}
-
-/// Whether a strategy may be used on a product, given the last probe of it, if there is one.
-///
-/// A probe that contradicts what the adapter believes now refuses everything. The quiet time among the facts is the target's:
-/// a longer one is the cure where requests are carried out late. `replace` needs a probe that confirms it:
-/// without one it warns, and under `strict` it is refused.
-pub fn leave(strategy: Strategy, probed: Option<&Probed>, facts: &Facts, strict: bool) -> Leave {
-    let unprobed = format!("no probe has confirmed {strategy} on this target: run `tallyonce probe`");
-    let Some(probed) = probed else {
-        return match strategy {
-            Strategy::Replace if strict => Leave::Refused(unprobed),
-            Strategy::Replace => Leave::Warned(unprobed),
-            Strategy::Idempotent | Strategy::Reconcile | Strategy::Container | Strategy::AtMostOnce => Leave::Granted,
-        };
-    };
-    if probed.kind != facts.kind {
-        return Leave::Refused(format!("the probe is of {}, and the target is {}", probed.kind, facts.kind));
-    }
-    // Not those of its time: the adapter may believe something else by now.
-    let contradictions = contradictions(&probed.measured, facts);
-    if !contradictions.is_empty() {
-        let (at, what) = (&probed.at, contradictions.join("; "));
-        return Leave::Refused(format!("the probe of {at} contradicts what is known of the product: {what}"));
-    }
-    if allows(&probed.measured, facts).contains(&strategy) {
-        return Leave::Granted;
-    }
-    Leave::Refused(format!("what the probe of {} saw does not support {strategy}", probed.at))
 }

@@ -1,5 +1,7 @@
 //! The scratch cycle of a probe: made, remembered, and removed whatever happens. Must not know what is written into it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use domain::marker::WriteId;
 use futures_util::future::BoxFuture;
 use rand::RngExt;
@@ -30,6 +32,8 @@ pub(super) struct Scratch<'a> {
     /// Those of another tag.
     others: Vec<CycleWanted>,
     known: Vec<CycleId>,
+    /// Those whose making was not answered, and how many of their tag were known then.
+    unclear: Vec<(CycleWanted, usize)>,
     /// Something was asked for, so there may be something.
     asked: bool,
 }
@@ -39,7 +43,7 @@ impl<'a> Scratch<'a> {
     pub(super) fn new(adapter: &'a dyn Adapter, quiet_ms: u64, at: &str, patience: &mut Patience<'_>) -> Self {
         let id = WriteId(patience.random.random());
         let wanted = CycleWanted { name: format!("Tallyonce probe {at}"), id, link: None, given: None };
-        Self { adapter, quiet_ms, wanted, others: Vec::new(), known: Vec::new(), asked: false }
+        Self { adapter, quiet_ms, wanted, others: Vec::new(), known: Vec::new(), unclear: Vec::new(), asked: false }
     }
 
     /// Makes the cycle.
@@ -56,9 +60,8 @@ impl<'a> Scratch<'a> {
     }
 
     async fn make_one(&mut self, wanted: CycleWanted, patience: &mut Patience<'_>) -> Result<CycleId, GaveUp> {
-        self.asked = true;
         let adapter = self.adapter;
-        match called(patience, self.quiet_ms, || adapter.create_cycle(&wanted)).await? {
+        match self.create(&wanted, 0, patience).await? {
             Called::Done(cycle) => {
                 self.known.push(cycle.clone());
                 Ok(cycle)
@@ -67,17 +70,44 @@ impl<'a> Scratch<'a> {
             Called::Unknown(what) => {
                 let found = patience.reading(|| adapter.find_cycles(&wanted)).await?;
                 let first = found.first().map(|cycle| cycle.id.clone());
+                if first.is_some() {
+                    self.unclear.retain(|(unclear, _)| *unclear != wanted);
+                }
                 self.known.extend(found.into_iter().map(|cycle| cycle.id));
                 first.ok_or(GaveUp::Over(format!("no cycle could be made: {what}")))
             }
         }
     }
 
+    /// Asks for one, of whose tag so many are known, and remembers it if nobody says what became of it.
+    async fn create(
+        &mut self,
+        wanted: &CycleWanted,
+        known: usize,
+        patience: &mut Patience<'_>,
+    ) -> Result<Called<CycleId>, GaveUp> {
+        self.asked = true;
+        let (adapter, unclear) = (self.adapter, AtomicBool::new(false));
+        let made = called(patience, self.quiet_ms, || {
+            Box::pin(async {
+                let made = adapter.create_cycle(wanted).await;
+                unclear.fetch_or(matches!(made, Err(Trouble::Unknown(_))), Ordering::Relaxed);
+                made
+            })
+        });
+        let made = made.await;
+        if unclear.into_inner() {
+            self.unclear.push((wanted.clone(), known));
+        }
+        made
+    }
+
     /// Makes it once more.
     pub(super) async fn make_a_twin(&mut self, patience: &mut Patience<'_>) -> Result<Twin, GaveUp> {
         patience.measures("what a cycle that is made twice becomes, and whether it is listed");
         let (adapter, wanted) = (self.adapter, self.wanted.clone());
-        let words = match called(patience, self.quiet_ms, || adapter.create_cycle(&wanted)).await? {
+        let before = self.known.len();
+        let words = match self.create(&wanted, before, patience).await? {
             Called::Done(cycle) => {
                 if !self.known.contains(&cycle) {
                     self.known.push(cycle);
@@ -102,6 +132,9 @@ impl<'a> Scratch<'a> {
                 break;
             }
         }
+        if self.known.len() > before {
+            self.unclear.retain(|(unclear, _)| *unclear != wanted);
+        }
         Ok(Twin { made: self.known.len() > 1, words, listed: Some(listed) })
     }
 
@@ -116,12 +149,21 @@ impl<'a> Scratch<'a> {
             return Vec::new();
         }
         let mut left = Vec::new();
-        match self.found(clock).await {
-            Ok(found) => self.known.extend(found),
-            Err(why) if self.known.is_empty() => {
-                left.push(format!("perhaps a cycle named {:?}: {why}", self.wanted.name));
+        for wanted in std::iter::once(&self.wanted).chain(&self.others) {
+            let perhaps = |why: &str| {
+                let another = if self.known.is_empty() { "a" } else { "another" };
+                format!("perhaps {another} cycle named {:?}: {why}", wanted.name)
+            };
+            match again(clock, || self.adapter.find_cycles(wanted)).await {
+                Ok(found) => {
+                    let is_more = |(unclear, known): &(CycleWanted, usize)| unclear == wanted && found.len() <= *known;
+                    if self.unclear.iter().any(is_more) {
+                        left.push(perhaps("it was asked for without an answer, and is not listed"));
+                    }
+                    self.known.extend(found.into_iter().map(|cycle| cycle.id));
+                }
+                Err(why) => left.push(perhaps(&format!("they can't be listed: {why}"))),
             }
-            Err(_) => {}
         }
         self.known.sort();
         self.known.dedup();
@@ -129,15 +171,6 @@ impl<'a> Scratch<'a> {
             left.extend(self.remove_one(cycle, clock).await);
         }
         left
-    }
-
-    async fn found(&self, clock: &dyn Clock) -> Result<Vec<CycleId>, Trouble> {
-        let mut all = Vec::new();
-        for wanted in std::iter::once(&self.wanted).chain(&self.others) {
-            let found = again(clock, || self.adapter.find_cycles(wanted)).await?;
-            all.extend(found.into_iter().map(|cycle| cycle.id));
-        }
-        Ok(all)
     }
 
     async fn remove_one(&self, cycle: &CycleId, clock: &dyn Clock) -> Option<String> {

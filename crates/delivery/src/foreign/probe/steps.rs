@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use rand::RngExt;
 
 use super::beyond::{self, Place};
-use super::call::{self, Called, Wrote, called};
+use super::call::{self, Called, Wrote, called, tried};
 use super::measured::{Answer, AtOnce, BadItem, Deed, Lag, Longest, MarkerCame, Measured, Repeat, Text};
 use super::places;
 use super::scratch::Scratch;
@@ -341,7 +341,7 @@ impl Bench<'_, '_> {
         let status = if row.status == RowStatus::Is(Status::Passed) { Status::Failed } else { Status::Passed };
         let entry = self.entry(case, status, "amended");
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
-        match called(self.patience, self.quiet_ms, || adapter.amend(&cycle, &row.id, &entry)).await? {
+        match tried(self.patience, self.quiet_ms, || adapter.amend(&cycle, &row.id, &entry)).await? {
             Called::Refused(trouble) => return Ok(Deed::Refused { words: trouble.to_string() }),
             Called::Done(()) | Called::Unknown(_) => {}
         }
@@ -355,7 +355,7 @@ impl Bench<'_, '_> {
         let rows = self.settled(&case.id).await?;
         let Some(row) = newest(&rows) else { return Ok(Deed::NotTried) };
         let (adapter, cycle) = (self.adapter, self.cycle.clone());
-        match called(self.patience, self.quiet_ms, || adapter.delete(&cycle, &row.id)).await? {
+        match tried(self.patience, self.quiet_ms, || adapter.delete(&cycle, &row.id)).await? {
             Called::Refused(trouble) => return Ok(Deed::Refused { words: trouble.to_string() }),
             Called::Done(()) | Called::Unknown(_) => {}
         }

@@ -93,7 +93,7 @@ fn who_lists_or_looks_reads_nothing_of_what_intents_mean_to_write() {
         assert_eq!(store.intent_reports(IntentQuery::default()).await.unwrap(), listed);
         let of = store.forwards_of(&build::shop(), build::push("a+").id()).await.unwrap().unwrap();
         assert_eq!(of.intents, listed);
-        assert_eq!(store.due_sweeps("there", u64::MAX >> 1, 9).await.unwrap().len(), 1);
+        assert_eq!(store.due_sweeps("there", u64::MAX >> 1, &[], 9).await.unwrap().len(), 1);
         assert_eq!(store.forward_totals().await.unwrap().len(), 1);
     });
 }

@@ -80,7 +80,7 @@ fn a_ledger_of_schema_3_says_the_same_after_its_migration() {
         assert_eq!(migrated.cycle_there("there", write()).await.unwrap().as_deref(), Some("7"));
         // Turns go on, and what settled is due from its last change on.
         assert_eq!(lease(&migrated, "one", AT_MS).await, Some(2));
-        let due = async |ms| migrated.due_sweeps("there", ms, 9).await.unwrap().len();
+        let due = async |ms| migrated.due_sweeps("there", ms, &[], 9).await.unwrap().len();
         assert_eq!((due(AT_MS + HOUR - 1).await, due(AT_MS + HOUR).await, due(AT_MS + HOUR + 2).await), (0, 1, 2));
         to_there(&migrated);
         push("a+").accepted(&migrated).await;
@@ -142,7 +142,7 @@ fn what_was_forwarded_under_schema_5_became_all_intents_of_its_push() {
         let intents = async |store: &Arc<dyn Store>| store.intents(IntentQuery::default()).await.unwrap();
         assert_eq!(intents(&migrated).await, intents(&store).await);
         for late in [DAY / 2, DAY] {
-            let due = async |store: &Arc<dyn Store>| store.due_sweeps("there", AT_MS + late, 9).await.unwrap();
+            let due = async |store: &Arc<dyn Store>| store.due_sweeps("there", AT_MS + late, &[], 9).await.unwrap();
             assert_eq!(due(&migrated).await, due(&store).await);
         }
         assert_eq!(migrated.forward_totals().await.unwrap(), store.forward_totals().await.unwrap());

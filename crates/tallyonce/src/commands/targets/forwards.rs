@@ -101,7 +101,12 @@ async fn at_ledgers(args: &ForwardsArgs, query: &ForwardsQuery, desk: &Desk<'_>)
         if let Some(verdict) = verdict(args)
             && let Some(parked) = by_id(&section, verdict.id()).await?
         {
-            let forwarding = Forwarding::prepare(&section, desk.env, &desk.connection, desk.output)?;
+            let mut forwarding = Forwarding::prepare(&section, desk.env, &desk.connection, desk.output)?;
+            // What is taken up again is sent like a push; what is left sends nothing.
+            if matches!(verdict, Verdict::TakeUp(_)) {
+                forwarding = forwarding.granted(false)?;
+                forwarding.doubt().into_iter().for_each(|doubt| desk.output.warning(doubt));
+            }
             forwarding.decide(parked, verdict, args.deadline.unwrap_or(DEADLINE), &desk.stop).await?;
             said = Some(name.clone());
         }

@@ -268,10 +268,12 @@ impl Adapter for Azure {
     }
 
     /// Without a plan every item stands for itself. With one, a case is never made: it would have no place in the suite.
+    fn own_cases(&self, wanted: &[CaseWanted<'_>]) -> Option<Vec<CaseChoice>> {
+        self.plan.is_none().then(|| wanted.iter().map(|wanted| CaseChoice::Known(itself(wanted))).collect())
+    }
+
     async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        let Some(plan) = self.plan else {
-            return Ok(wanted.iter().map(|wanted| CaseChoice::Known(itself(wanted))).collect());
-        };
+        let Some(plan) = self.plan else { return Ok(self.own_cases(wanted).unwrap_or_default()) };
         let points = self.points(plan).await?;
         let title = |point: &Point| point.test_case.as_ref().and_then(|case| case.name.clone());
         let cases = points.iter().filter_map(|point| Some((point.case()?, title(point)))).collect();

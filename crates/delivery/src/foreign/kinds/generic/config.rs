@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::calls::{CallSpec, ListSpec, Pointer, need_pointer, pointer};
 use super::template::{Body, Place};
 use crate::foreign::options::{OptionError, Options};
+use crate::foreign::probe::CallsDigest;
 
 /// What each outcome can say.
 const OF_ENTRY: &[Place] = &[
@@ -236,6 +237,24 @@ impl ErrorSpec {
         };
         self.message_at.iter().find_map(told)
     }
+}
+
+/// The tables that say how the service is called, and how it is read.
+const TABLES: [&str; 8] = ["write", "read", "find-cycle", "create-cycle", "amend", "delete", "delete-cycle", "errors"];
+
+/// A digest of the tables of calls. Of headers without a place only the names count: their values may be credentials.
+pub(crate) fn calls_digest(options: &Options) -> CallsDigest {
+    let mut tables = serde_json::Map::new();
+    for key in TABLES {
+        let Some(mut table) = options.peek(key).cloned() else { continue };
+        if let Some(headers) = table.get_mut("headers").and_then(Value::as_object_mut) {
+            for value in headers.values_mut().filter(|value| !value.as_str().is_some_and(|text| text.contains('{'))) {
+                *value = Value::Null;
+            }
+        }
+        tables.insert(key.to_owned(), table);
+    }
+    CallsDigest::of(&Value::Object(tables).to_string())
 }
 
 /// All calls.

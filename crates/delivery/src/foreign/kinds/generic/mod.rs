@@ -31,6 +31,7 @@ use crate::foreign::text::cut;
 use crate::foreign::trouble::Trouble;
 use crate::secret::Secret;
 use calls::CallSpec;
+pub(crate) use config::calls_digest;
 use config::{ErrorSpec, Spec};
 use promise::Claims;
 pub(crate) use promise::FACTS;
@@ -220,8 +221,8 @@ impl Adapter for Generic {
         self.service.held_back_ms(calls)
     }
 
-    async fn cases(&self, wanted: &[CaseWanted<'_>]) -> Result<Vec<CaseChoice>, Trouble> {
-        Ok(wanted.iter().map(|wanted| self.case(wanted)).collect())
+    fn own_cases(&self, wanted: &[CaseWanted<'_>]) -> Option<Vec<CaseChoice>> {
+        Some(wanted.iter().map(|wanted| self.case(wanted)).collect())
     }
 
     async fn find_cycles(&self, wanted: &CycleWanted) -> Result<Vec<CycleFound>, Trouble> {
@@ -247,6 +248,15 @@ impl Adapter for Generic {
 
     async fn add_cases(&self, _cycle: &CycleId, _cases: &[CaseId]) -> Result<Vec<(CaseId, String)>, Trouble> {
         Ok(Vec::new())
+    }
+
+    fn keeps_to_its_cycle(&self) -> Result<(), String> {
+        if self.spec.write.places().contains(&Place::Cycle) {
+            return Ok(());
+        }
+        Err("[write] says {cycle} nowhere, so all of it would come into the place that pushes are written into; put {cycle} \
+             into its path, body or headers where the service takes one, or go without a probe"
+            .to_owned())
     }
 
     fn listing(&self) -> Listing {
