@@ -111,7 +111,7 @@ impl Bench<'_, '_> {
         match self.patience.reading(|| adapter.delete_cycle(&gone)).await {
             Ok(()) => Ok(Deed::Done),
             // Not everybody who may write may delete.
-            Err(GaveUp::Denied(words) | GaveUp::Refused(words)) => Ok(Deed::Refused { words }),
+            Err(GaveUp::Denied(words) | GaveUp::Refused(words) | GaveUp::Gone(words)) => Ok(Deed::Refused { words }),
             Err(why) => Err(why),
         }
     }
