@@ -209,17 +209,7 @@ impl Forwarder<'_> {
             hand.intent.sends = later;
             return Ok(());
         }
-        hand.intent.sends += 1;
-        hand.intent.sent_ms = Some(self.clock.unix_ms());
-        hand.intent.cycle_there = None;
-        self.step(hand, IntentEvent::Sent).await?;
-        let made = self.found_or_made(&wanted, &mut Vec::new()).await?;
-        let listed = self.first_there(hand, &wanted).await?;
-        set(&mut hand.intent, Flag::CycleUnseen, listed.is_none());
-        let cycle = listed.unwrap_or(made.cycle);
-        hand.intent.cycle_there = Some(cycle.to_string());
-        self.book.advance(hand.turn, IntentState::Sending, &hand.intent).await?;
-        hand.cycle = cycle.clone();
+        let cycle = self.begin(hand, &wanted).await?;
         match self.fill(hand, &cycle, &wanted).await? {
             // Two writers at once fill one container (R2, R3). Whoever ends it last sees both, where it can be seen by now.
             None if self.lag_ms().is_none() && !self.is_whole(hand, &cycle).await? => {
@@ -241,6 +231,22 @@ impl Forwarder<'_> {
                 self.step(hand, IntentEvent::Silence).await
             }
         }
+    }
+
+    /// Makes a container, and keeps which one it is.
+    async fn begin(&mut self, hand: &mut Hand, wanted: &CycleWanted) -> Result<CycleId, Halt> {
+        hand.intent.sends += 1;
+        hand.intent.sent_ms = Some(self.clock.unix_ms());
+        hand.intent.cycle_there = None;
+        self.step(hand, IntentEvent::Sent).await?;
+        let made = self.found_or_made(wanted, &mut Vec::new()).await?;
+        let listed = self.first_there(hand, wanted).await?;
+        set(&mut hand.intent, Flag::CycleUnseen, listed.is_none());
+        let cycle = listed.unwrap_or(made.cycle);
+        hand.intent.cycle_there = Some(cycle.to_string());
+        self.book.advance(hand.turn, IntentState::Sending, &hand.intent).await?;
+        hand.cycle = cycle.clone();
+        Ok(cycle)
     }
 
     /// The next number that is there, on a product where a container that was given up is gone: without a ledger the later
