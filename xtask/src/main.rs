@@ -58,8 +58,9 @@ fn test(more: &[String]) -> Result<()> {
     if !more.is_empty() {
         return cargo(&[&["test"], &BUILD[..], &strs(more)[..]].concat());
     }
-    tests::run(&Built::make()?)?;
-    mutants::run(&[])
+    let simulation = tests::run(&Built::make()?)?;
+    mutants::run(&[])?;
+    simulation.end()
 }
 
 fn lint() -> Result<()> {

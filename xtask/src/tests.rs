@@ -17,8 +17,8 @@ const TARGETS: (&str, &str) = ("tallyonce", "targets");
 /// At once, since each of them waits.
 const TARGETS_AT_ONCE: &str = "--test-threads=4";
 
-/// Runs them all.
-pub(super) fn run(built: &Built) -> Result<()> {
+/// Runs them all. Gives the simulation, which may go on beside whatever comes next.
+pub(super) fn run(built: &Built) -> Result<Beside> {
     let simulation = Beside::start("the simulation", built.of("proof", "sim")?, &["--nocapture", SIMULATION], true)?;
     let targets = Beside::start("the tests of targets", built.of(TARGETS.0, TARGETS.1)?, &[TARGETS_AT_ONCE], false)?;
     for ((package, target), executable) in
@@ -29,11 +29,11 @@ pub(super) fn run(built: &Built) -> Result<()> {
     }
     cargo(&[&["test", "--doc"], &BUILD[..]].concat())?;
     targets.end()?;
-    simulation.end()
+    Ok(simulation)
 }
 
 /// Tests beside all others. What they say is kept until they end.
-struct Beside {
+pub(super) struct Beside {
     what: &'static str,
     child: Child,
     said: PathBuf,
@@ -53,7 +53,7 @@ impl Beside {
     }
 
     /// Waits for them, and says what they said.
-    fn end(mut self) -> Result<()> {
+    pub(super) fn end(mut self) -> Result<()> {
         let status = self.child.wait()?;
         say(&format!("xtask: {}\n{}", self.what, std::fs::read_to_string(&self.said).unwrap_or_default()));
         if status.success() { Ok(()) } else { bail!("{} failed: {status}", self.what) }
