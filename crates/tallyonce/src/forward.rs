@@ -285,6 +285,10 @@ impl Forwarding {
             // What was refused at its first send never was there.
             let never_came = |intent: &Intent| intent.state == IntentState::Rejected && intent.sends < 2;
             intents.retain(|intent| !intent.is_at_rest() && !never_came(intent));
+            // A turn of its own is not worth taking for nothing.
+            if intents.is_empty() {
+                continue;
+            }
             match forwarder.sweep(intents).await {
                 Err(halt @ Halt::Refused(_)) => drop(unread.get_or_insert(halt)),
                 swept => drop(swept.map_err(|halt| self.halted(&halt))?),
